@@ -54,7 +54,7 @@ func parseAnnotations(name string, data []byte, r *report) map[string]annotation
 			continue
 		}
 		if first, ok := annotations[key]; ok && strings.HasPrefix(key, domain) {
-			r.warn(key, "written on line %d and again on line %d; the last counts", first.line, line)
+			r.warn(key, "written on line %d and again on line %d; the last one takes effect", first.line, line)
 		}
 		annotations[key] = annotation{value, line, err != nil}
 	}

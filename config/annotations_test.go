@@ -130,7 +130,7 @@ func TestDuplicateAnnotation(t *testing.T) {
 	if got["conjur.org/a"] != "2" || got["b"] != "2" {
 		t.Errorf("got %q, want the last values", got)
 	}
-	if want := "[{conjur.org/a written on line 1 and again on line 3; the last counts}]"; fmt.Sprintf("%s", plain(r.warnings)) != want {
+	if want := "[{conjur.org/a written on line 1 and again on line 3; the last one takes effect}]"; fmt.Sprintf("%s", plain(r.warnings)) != want {
 		t.Errorf("warnings %s", plain(r.warnings))
 	}
 }

@@ -62,7 +62,7 @@ func TestSignal(t *testing.T) {
 	const key = "conjur.org/restart-app-signal"
 	for text, want := range map[string]string{
 		"SIGNOTHING": `"SIGNOTHING" is not a signal`, "": "is not a signal", "1": "is not a signal", "hup": "did you mean SIGHUP?", "sigterm": "did you mean SIGTERM?",
-		"SIGSTOP": "stops a process for ever", "SIGTSTP": "stops", "SIGTTIN": "stops", "SIGTTOU": "stops",
+		"SIGSTOP": "stops a process forever", "SIGTSTP": "stops", "SIGTTIN": "stops", "SIGTTOU": "stops",
 	} {
 		annotations := group.with(nil)
 		annotations["restart-app-signal"] = text
@@ -129,7 +129,7 @@ func TestServer(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{"8080", "localhost", ":http", ":0", ":65536", "a:b:c", "1.2.3.4"} {
-		assertOne(t, problems(t, sources(t, group.with(dict{"server-address": bad}), connection)), "conjur.org/server-address", "not an address to listen at")
+		assertOne(t, problems(t, sources(t, group.with(dict{"server-address": bad}), connection)), "conjur.org/server-address", "not an address to listen on")
 	}
 	_, warnings := load(t, sources(t, group.with(dict{"container-mode": "init"}), connection.with(dict{"SERVER_ADDRESS": ":1"})))
 	assertOne(t, warnings, "SERVER_ADDRESS", "not used in the mode init")

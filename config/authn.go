@@ -111,7 +111,7 @@ func parseAuthnURL(text string) (typ AuthnType, service string, err error) {
 	case known && !a.service && service != "":
 		return typ, service, fmt.Errorf("%s has no service id; remove what follows it in %q", typ, text)
 	case known && a.shows && u.Scheme != "https":
-		return typ, service, fmt.Errorf("%s shows a certificate, which takes https://", typ)
+		return typ, service, fmt.Errorf("%s sends a client certificate, which requires https://", typ)
 	}
 	return typ, service, nil
 }

@@ -129,7 +129,7 @@ func parsePeriod(text string) (time.Duration, error) {
 func checkAddress(text string) error {
 	_, port, err := net.SplitHostPort(text)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 {
-		return fmt.Errorf("%.200q is not an address to listen at; write host:port, or :port for every address", text)
+		return fmt.Errorf("%.200q is not an address to listen on; write host:port, or :port for every address", text)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func checkSignal(text string) error {
 	case n == 0:
 		return fmt.Errorf("%.200q is not a signal; use a name such as SIGHUP or SIGTERM", text)
 	case n == unix.SIGSTOP || n == unix.SIGTSTP || n == unix.SIGTTIN || n == unix.SIGTTOU:
-		return fmt.Errorf("%s stops a process for ever; use one that it can act on, such as SIGHUP, or that ends it, such as SIGTERM", text)
+		return fmt.Errorf("%s stops a process forever; use a signal that it can handle, such as SIGHUP, or that ends it, such as SIGTERM", text)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func (l *loader) clouded(it item, set RotatedSet) {
 		l.fail(adopted.key, "a key of %s is adopted as %s; adopt exactly these parts", name, strings.Join(adopts, " and "))
 	}
 	if self := it[name].object()["self"]; !adopted.set && (set.GCP != nil && set.GCP.Self || set.Azure != nil && set.Azure.Self) {
-		l.fail(self.key, "the set has no key to begin with; adopt the present one")
+		l.fail(self.key, "the set has no key to log in with; adopt the present key")
 	}
 	if set.Azure != nil && set.Every > 0 && set.Azure.Validity < 2*set.Every {
 		l.fail(it[name].key, "Azure ends a secret %v after its creation, and Syncer makes the next one after %v; set validity to at least twice as long", set.Azure.Validity, set.Every)

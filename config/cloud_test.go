@@ -13,15 +13,15 @@ func TestSetsOfClouds(t *testing.T) {
 		t.Errorf("%+v: %v", r.Sets, wrong)
 	}
 	for set, says := range map[string]string{
-		`aws: {user: shop}, generate: {random: 32}`:                            "the cloud makes the keys",
+		`aws: {user: shop}, generate: {random: 32}`:                            "the cloud creates the keys",
 		`aws: {user: shop}, publish: {shop/file: credentials}`:                 "credentials",
 		`aws: {user: shop, endpoint: "http://iam/"}`:                           "a URL with https://",
 		`aws: {user: shop}, adopt: {accessKeyId: old/id}`:                      "adopted as accessKeyId and secretAccessKey",
 		`aws: {user: shop}, gcp: {account: shop@acme.iam.gserviceaccount.com}`: "the set has aws too",
 		`aws: {}`: "user is missing",
-		`gcp: {account: a@acme.iam.gserviceaccount.com, self: true}`:                      "no key to begin with",
+		`gcp: {account: a@acme.iam.gserviceaccount.com, self: true}`:                      "no key to log in with",
 		`gcp: {account: a@b, self: true, admin: old/admin}, adopt: {key: old/key}`:        "uses its own primary",
-		`azure: {application: app, tenant: acme, self: true}`:                             "no key to begin with",
+		`azure: {application: app, tenant: acme, self: true}`:                             "no key to log in with",
 		`azure: {application: app, tenant: acme, validity: 59d}, every: 30d`:              "set validity to at least twice as long",
 		`azure: {application: app, tenant: acme}, adopt: {clientSecret: old/secret}`:      "adopted as clientSecret and keyId",
 		`azure: {application: app, tenant: acme}, publish: {shop/secret: {parts: [key]}}`: "key",

@@ -67,7 +67,7 @@ func (l *loader) checkKeyFile(key, path string) {
 	case err != nil:
 		l.fail(key, "the API key cannot be read: %v", err)
 	case len(bytes.TrimSpace(data)) == 0:
-		l.fail(key, "%s holds no API key", path)
+		l.fail(key, "%s contains no API key; write it there", path)
 	}
 }
 
@@ -75,7 +75,7 @@ func (l *loader) checkKeyFile(key, path string) {
 // later.
 func (l *loader) checkTokenPath(key, path string) {
 	if strings.HasPrefix(path, "eyJ") && strings.Count(path, ".") == 2 {
-		l.fail(key, "a token where the path of its file is due; write the token to a file")
+		l.fail(key, "this is a token, not the path of a file; write the token to a file, and its path here")
 		return
 	}
 	_, err := os.Stat(path)
@@ -83,7 +83,7 @@ func (l *loader) checkTokenPath(key, path string) {
 		return
 	}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		l.fail(key, "neither the token file %s nor its folder exists", path)
+		l.fail(key, "neither the token file %s nor its folder exists; mount the token there", path)
 	}
 }
 
@@ -92,11 +92,11 @@ func (l *loader) certificates(c *Conjur) {
 	switch {
 	case c.SSLCertificate != "":
 		if _, err := certs.Roots([]byte(c.SSLCertificate)); err != nil {
-			l.fail(l.key("conjur.sslCertificate"), "the text holds no PEM certificate")
+			l.fail(l.key("conjur.sslCertificate"), "the text contains no PEM certificate; begin it with -----BEGIN CERTIFICATE-----")
 		}
 	case c.CertFile != "" && !l.src.Assume.Files:
 		if _, err := certs.ReadRoots(c.CertFile); errors.Is(err, certs.ErrNone) {
-			l.fail(l.key("conjur.certFile"), "%s holds no PEM certificate", c.CertFile)
+			l.fail(l.key("conjur.certFile"), "%s contains no PEM certificate; write one that begins with -----BEGIN CERTIFICATE-----", c.CertFile)
 		} else if err != nil {
 			l.fail(l.key("conjur.certFile"), "the certificate cannot be read: %v", err)
 		}

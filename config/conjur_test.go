@@ -97,7 +97,7 @@ func TestAPIKeyFile(t *testing.T) {
 	const key = "CONJUR_AUTHN_API_KEY_FILE"
 	assertOne(t, problems(t, sources(t, group, env.with(dict{"CONJUR_AUTHN_API_KEY": "k"}))), key, "remove one of the two")
 	assertOne(t, problems(t, sources(t, group, env.with(dict{key: "/nowhere/key"}))), key, "/nowhere/key")
-	assertOne(t, problems(t, sources(t, group, env.with(dict{key: writeFile(t, "key", " \n")}))), key, "holds no API key")
+	assertOne(t, problems(t, sources(t, group, env.with(dict{key: writeFile(t, "key", " \n")}))), key, "contains no API key")
 	assertOne(t, problems(t, sources(t, group, env.with(dict{"CONJUR_AUTHN_LOGIN": ""}))), "conjur.org/authn-identity", "authn needs it")
 	cfg, _ = load(t, fileSources(t, "conjur: {apiKeyFile: '"+file+"', authnUrl: 'https://c/authn'}", group, connection.with(dict{"CONJUR_AUTHN_API_KEY": ""})))
 	if cfg.Conjur.APIKeyFile != file || cfg.Conjur.AuthnURL != "https://c/authn" {
@@ -107,7 +107,7 @@ func TestAPIKeyFile(t *testing.T) {
 	if cfg.Conjur.APIKeyFile != file || cfg.Conjur.APIKey.Len() > 0 {
 		t.Errorf("from the file, with a key in the environment: %+v", cfg.Conjur)
 	}
-	assertOne(t, warnings, "CONJUR_AUTHN_API_KEY", "conjur.apiKeyFile wins")
+	assertOne(t, warnings, "CONJUR_AUTHN_API_KEY", "conjur.apiKeyFile takes precedence")
 	_, warnings = load(t, sources(t, group, jwt(t).with(dict{key: file})))
 	assertOne(t, warnings, key, "not used by the authenticator authn-jwt")
 }
@@ -138,7 +138,7 @@ func TestConnectionRefuses(t *testing.T) {
 		"no authn segment":  {dict{"CONJUR_AUTHN_URL": "https://c/unsupported/abc"}, "CONJUR_AUTHN_URL", "no segment of the path"},
 		"authn-oidc":        {dict{"CONJUR_AUTHN_URL": "https://c/authn-oidc/x", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", `"authn-oidc" is not supported; use one of authn, authn-jwt, authn-k8s`},
 		"authn-gcp with id": {dict{"CONJUR_AUTHN_URL": "https://c/authn-gcp/x", "CONJUR_AUTHN_API_KEY": ""}, "CONJUR_AUTHN_URL", "authn-gcp has no service id"},
-		"k8s in clear text": {dict{"CONJUR_AUTHN_URL": "http://127.0.0.1/authn-k8s/x", "CONJUR_AUTHN_API_KEY": "", "MY_POD_NAME": "p", "MY_POD_NAMESPACE": "n", "CONJUR_CLIENT_CERT_PATH": "/tmp/x"}, "CONJUR_AUTHN_URL", "takes https://"},
+		"k8s in clear text": {dict{"CONJUR_AUTHN_URL": "http://127.0.0.1/authn-k8s/x", "CONJUR_AUTHN_API_KEY": "", "MY_POD_NAME": "p", "MY_POD_NAMESPACE": "n", "CONJUR_CLIENT_CERT_PATH": "/tmp/x"}, "CONJUR_AUTHN_URL", "requires https://"},
 		"no service id":     {dict{"CONJUR_AUTHN_URL": "https://c/authn-jwt/", "JWT_TOKEN_PATH": "/tmp/t"}, "CONJUR_AUTHN_URL", "service id is missing"},
 		"no certificate":    {dict{"CONJUR_SSL_CERTIFICATE": "hello"}, "CONJUR_SSL_CERTIFICATE", "no PEM certificate"},
 		"broken PEM":        {dict{"CONJUR_SSL_CERTIFICATE": "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n"}, "CONJUR_SSL_CERTIFICATE", "no PEM certificate"},
@@ -174,7 +174,7 @@ func TestCertificates(t *testing.T) {
 	if err := os.WriteFile(file, []byte("-----BEGIN PRIVATE KEY-----\naGVsbG8=\n-----END PRIVATE KEY-----\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	assertOne(t, problems(t, sources(t, group, connection.with(dict{"CONJUR_CERT_FILE": file}))), "CONJUR_CERT_FILE", "holds no PEM certificate")
+	assertOne(t, problems(t, sources(t, group, connection.with(dict{"CONJUR_CERT_FILE": file}))), "CONJUR_CERT_FILE", "contains no PEM certificate")
 }
 
 // TestMisplacedSecretsAreNotShown puts a secret where something else belongs.
@@ -228,7 +228,7 @@ func TestTimeoutOutOfRange(t *testing.T) {
 		if cfg.Conjur.HTTPTimeout != time.Minute {
 			t.Errorf("%s: got %v", text, cfg.Conjur.HTTPTimeout)
 		}
-		assertOne(t, warnings, "CONJUR_HTTP_TIMEOUT", "taken as the default (60)")
+		assertOne(t, warnings, "CONJUR_HTTP_TIMEOUT", "using the default (60)")
 	}
 }
 

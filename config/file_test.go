@@ -170,7 +170,7 @@ var refused = map[string]struct {
 	"a share in words":        {"removal: {brake: half}", ":1: removal.brake", "is not a percentage"},
 	"a share of no type":      {"removal: {brake: true}", ":1: removal.brake", "must be a number or off"},
 	"one too few":             {"removal: {confirmations: 0}", ":1: removal.confirmations", "less than 1"},
-	"an address":              {"server: {address: here}", ":1: server.address", "not an address to listen at"},
+	"an address":              {"server: {address: here}", ":1: server.address", "not an address to listen on"},
 	"a command":               {"restartApp: {command: /bin/java}", ":1: restartApp.command", "without folders"},
 	"a user":                  {"restartApp: {user: 'a b'}", ":1: restartApp.user", "neither a user's number"},
 	"no signal":               {"restartApp: {signal: HUP}", ":1: restartApp.signal", "did you mean SIGHUP?"},
@@ -223,12 +223,12 @@ func TestFileRefusesWhatASchemaCannotSay(t *testing.T) {
 		"short grace":           {"removal: {grace: -1s}", ":1: removal.grace", "too short"},
 		"short hold":            {"removal: {brakeHold: 0s}", ":1: removal.brakeHold", "at least 1s"},
 		"short lease":           {"leaderElection: {leaseDuration: 2s}", ":1: leaderElection.leaseDuration", "at least 3s"},
-		"a signal that stops":   {"restartApp: {signal: SIGSTOP}", ":1: restartApp.signal", "stops a process for ever"},
+		"a signal that stops":   {"restartApp: {signal: SIGSTOP}", ":1: restartApp.signal", "stops a process forever"},
 		"no such signal":        {"restartApp: {signal: SIGNOTHING}", ":1: restartApp.signal", "is not a signal"},
 		"a port too high":       {"server: {address: ':70000'}", ":1: server.address", "not an address"},
 		"short interval":        {"refresh: {interval: 10ms}", ":1: refresh.interval", "at least 1s"},
-		"one name, twice":       {"targets:\n- {name: a, secrets: [a]}\n- {name: a, secrets: [a]}", ":3: targets[1].name", "already that of another target"},
-		"name of an annotation": {"targets: [{name: g, secrets: [a]}]", ":1: targets[0].name", "or of a group in the annotations"},
+		"one name, twice":       {"targets:\n- {name: a, secrets: [a]}\n- {name: a, secrets: [a]}", ":3: targets[1].name", "another target, or a group in the annotations"},
+		"name of an annotation": {"targets: [{name: g, secrets: [a]}]", ":1: targets[0].name", "or a group in the annotations"},
 		"entry":                 {"targets:\n- name: a\n  secrets:\n  - a\n  - b/", ":3: targets[0].secrets", "line 5:"},
 		"path":                  {"targets: [{name: a, secrets: [a], path: ../x}]", ":1: targets[0].path", "leaves the folder"},
 		"default path":          {"targets: [{name: a, secrets: [a], path: b.yaml}, {name: b, secrets: [b]}]", ":1: targets[1].path", "have the same path"},
@@ -241,7 +241,7 @@ func TestFileRefusesWhatASchemaCannotSay(t *testing.T) {
 func TestFileListsOfNames(t *testing.T) {
 	src := fileSources(t, "secretsDestination: k8s_secrets\nkubernetes: {namespace: ns, secrets: []}", nil, connection)
 	got := problems(t, src)
-	if got[0].Key != src.ConfigFile.Name+":2: kubernetes.secrets" || !strings.Contains(got[0].Message, "names nothing") {
+	if got[0].Key != src.ConfigFile.Name+":2: kubernetes.secrets" || !strings.Contains(got[0].Message, "list is empty") {
 		t.Errorf("got %q", got)
 	}
 	src = fileSources(t, "secretsDestination: k8s_secrets\nkubernetes: {namespace: ns, secrets: [b, a]}", nil, connection)

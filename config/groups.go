@@ -153,7 +153,7 @@ func (v *values) addTargets(ts []item, r *report) {
 		r.addFaults(key, r.takeFaults(itemKey("targets", i))...)
 		if _, twice := v.groups[name.text]; twice {
 			r.concerning(func() {
-				r.fail(name.key, "the name %q is already that of another target or of a group in the annotations", name.text)
+				r.fail(name.key, "another target, or a group in the annotations, has the name %q; rename one", name.text)
 			}, key)
 			continue
 		}

@@ -29,7 +29,7 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 			continue
 		}
 		if slices.ContainsFunc(ids, func(other Identity) bool { return other.Name == name.text }) {
-			l.fail(name.key, "the name %q is already that of another identity", name.text)
+			l.fail(name.key, "another identity has the name %q; rename one", name.text)
 			continue
 		}
 		if !id["namespaces"].set && !id["secrets"].set && l.process["rotation.identity"].text == name.text {
@@ -54,7 +54,7 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) []string {
 	return l.own(id, "namespaces", "namespace", served, func(name string) error {
 		if name == AllNamespaces {
-			return errors.New("* is not the name of a namespace; what no identity serves is served as the process's own")
+			return errors.New("* is not the name of a namespace; the process's own identity serves all namespaces without another one")
 		}
 		return cmp.Or(checkLabel(name), k.checkServes(name))
 	})
@@ -67,9 +67,9 @@ func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) []s
 		listed := func(def definitions.SecretDefinition) bool { return def.Namespace == namespace && def.Name == name }
 		switch {
 		case !ok || checkLabel(namespace) != nil || definitions.CheckObjectName(name) != nil:
-			return fmt.Errorf("%q is not the place of a Secret; write namespace/name", text)
+			return fmt.Errorf("%q does not name a Secret; write namespace/name", text)
 		case !k.ByLabel() && !slices.ContainsFunc(k.Definitions, listed):
-			return cmp.Or(k.checkServes(namespace), fmt.Errorf("the Secret %q is not one that is listed", text))
+			return cmp.Or(k.checkServes(namespace), fmt.Errorf("the Secret %q is not listed; add it to kubernetes.secrets", text))
 		}
 		return k.checkServes(namespace)
 	})

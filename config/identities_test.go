@@ -102,14 +102,14 @@ func TestAccountOfAnIdentity(t *testing.T) {
 
 func TestIdentitiesRefuse(t *testing.T) {
 	for name, c := range map[string]struct{ identity, place, want string }{
-		"one name, twice":      {"{name: keyed, namespaces: [c]}", ".name", `"keyed" is already that`},
+		"one name, twice":      {"{name: keyed, namespaces: [c]}", ".name", `another identity has the name "keyed"`},
 		"serves nothing":       {"{name: x, conjur: {login: l, apiKeyFile: KEY}}", ".name", "serves nothing"},
 		"namespace, twice":     {"{name: x, namespaces: [c, a], conjur: {login: l, apiKeyFile: KEY}}", ".namespaces", `"a" is already that of the identity "keyed"`},
 		"Secret, twice":        {"{name: x, secrets: [a/special], conjur: {login: l, apiKeyFile: KEY}}", ".secrets", `already that of the identity "token"`},
-		"namespace not served": {"{name: x, namespaces: [d], conjur: {login: l, apiKeyFile: KEY}}", ".namespaces", `"d" is not one that is served`},
+		"namespace not served": {"{name: x, namespaces: [d], conjur: {login: l, apiKeyFile: KEY}}", ".namespaces", `"d" is not served`},
 		"all namespaces":       {"{name: x, namespaces: ['*'], conjur: {login: l, apiKeyFile: KEY}}", ".namespaces", "* is not the name"},
 		"no namespace":         {"{name: x, namespaces: [A], conjur: {login: l, apiKeyFile: KEY}}", ".namespaces", `"A" is not a name`},
-		"Secret not served":    {"{name: x, secrets: [d/s], conjur: {login: l, apiKeyFile: KEY}}", ".secrets", `"d" is not one that is served`},
+		"Secret not served":    {"{name: x, secrets: [d/s], conjur: {login: l, apiKeyFile: KEY}}", ".secrets", `"d" is not served`},
 		"no place of a Secret": {"{name: x, secrets: [s], conjur: {login: l, apiKeyFile: KEY}}", ".secrets", "write namespace/name"},
 		"no login":             {"{name: x, namespaces: [c], conjur: {apiKeyFile: KEY}}", ".name", "no conjur.login"},
 		"no key":               {"{name: x, namespaces: [c], conjur: {login: l}}", ".name", "no conjur.apiKeyFile"},
@@ -129,7 +129,7 @@ func TestIdentitiesRefuse(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	src = severalSources(t, strings.Replace(several, "[a, b, c]", "[a, b, c], secrets: [{name: x, namespace: a}]", 1), connection)
-	assertOne(t, problems(t, src), src.ConfigFile.Name+":11: identities[1].secrets", "not one that is listed")
+	assertOne(t, problems(t, src), src.ConfigFile.Name+":11: identities[1].secrets", "is not listed")
 }
 
 func TestIdentityWarnings(t *testing.T) {

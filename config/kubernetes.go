@@ -59,7 +59,7 @@ func (l *loader) namespaces(mode Mode, own string) []string {
 	names := l.names("kubernetes.namespaces", commaList)
 	if slices.Contains(names, AllNamespaces) {
 		if len(names) > 1 {
-			l.fail(val.key, "* beside names; use one of the two")
+			l.fail(val.key, "the list has * and names; use one of the two")
 		}
 		return []string{AllNamespaces}
 	}
@@ -72,7 +72,7 @@ func (k Kubernetes) checkServes(namespace string) error {
 	if len(k.Namespaces) == 0 || slices.Contains(k.Namespaces, AllNamespaces) || slices.Contains(k.Namespaces, namespace) {
 		return nil
 	}
-	return fmt.Errorf("the namespace %q is not one that is served; add it to the list of namespaces", namespace)
+	return fmt.Errorf("the namespace %q is not served; add it to the list of namespaces", namespace)
 }
 
 // definitions returns the listed Secrets.
@@ -84,7 +84,7 @@ func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []definitions.Secr
 	case val.node != nil:
 		defs = l.defined(val, cfg, k)
 	case cfg.Mode == ModeStandalone:
-		l.fail(val.key, "the mode standalone chooses Secrets by their label, or as the configuration file lists them; remove the list")
+		l.fail(val.key, "the mode standalone selects Secrets by label, or by the configuration file; remove this list")
 	default:
 		parse := yamlList
 		if val.env {

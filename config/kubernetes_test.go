@@ -95,18 +95,18 @@ func TestKubernetesRefuses(t *testing.T) {
 	}{
 		"no namespace":       {nil, dict{"MY_POD_NAMESPACE": ""}, "MY_POD_NAMESPACE", "metadata.namespace"},
 		"bad namespace":      {nil, dict{"MY_POD_NAMESPACE": "n.s"}, "MY_POD_NAMESPACE", `"n.s" is not a name`},
-		"blank list":         {dict{"k8s-secrets": "- \n"}, nil, "conjur.org/k8s-secrets", "names nothing"},
+		"blank list":         {dict{"k8s-secrets": "- \n"}, nil, "conjur.org/k8s-secrets", "list is empty"},
 		"not a list":         {dict{"k8s-secrets": "s1"}, nil, "conjur.org/k8s-secrets", "not a YAML list"},
 		"nested list":        {dict{"k8s-secrets": "- a\n- - b"}, nil, "conjur.org/k8s-secrets", "line 2"},
-		"commas only":        {nil, dict{"K8S_SECRETS": " , "}, "K8S_SECRETS", "names nothing"},
+		"commas only":        {nil, dict{"K8S_SECRETS": " , "}, "K8S_SECRETS", "list is empty"},
 		"not a name":         {dict{"k8s-secrets": "- a\n- B_c"}, nil, "conjur.org/k8s-secrets", `"B_c"`},
 		"a name too long":    {nil, dict{"K8S_SECRETS": strings.Repeat("x", 254)}, "K8S_SECRETS", "longer than 253"},
 		"no allow-list":      {alone, nil, "conjur.org/namespace-allowlist", "not set"},
-		"blank allow-list":   {alone.with(dict{"namespace-allowlist": " , "}), nil, "conjur.org/namespace-allowlist", "names nothing"},
-		"all and one":        {alone.with(dict{"namespace-allowlist": "*,a"}), nil, "conjur.org/namespace-allowlist", "* beside names"},
+		"blank allow-list":   {alone.with(dict{"namespace-allowlist": " , "}), nil, "conjur.org/namespace-allowlist", "list is empty"},
+		"all and one":        {alone.with(dict{"namespace-allowlist": "*,a"}), nil, "conjur.org/namespace-allowlist", "the list has * and names"},
 		"no namespace there": {alone.with(dict{"namespace-allowlist": "a,b.c"}), nil, "conjur.org/namespace-allowlist", `"b.c" is not a name`},
 		"a long namespace":   {alone, dict{"NAMESPACE_ALLOWLIST": long}, "NAMESPACE_ALLOWLIST", "at most 63"},
-		"a list":             {alone.with(dict{"namespace-allowlist": "*", "k8s-secrets": "- a"}), nil, "conjur.org/k8s-secrets", "by their label"},
+		"a list":             {alone.with(dict{"namespace-allowlist": "*", "k8s-secrets": "- a"}), nil, "conjur.org/k8s-secrets", "by label"},
 		"files":              {alone.with(dict{"secrets-destination": "file", "conjur-secrets.g": "- a", "namespace-allowlist": "*"}), nil, "conjur.org/secrets-destination", "cannot have the destination file"},
 		"an interval":        {dict{"secrets-refresh-interval": "5m"}, nil, "conjur.org/secrets-refresh-interval", "mode application"},
 	} {
@@ -132,9 +132,9 @@ func TestKubernetesWarns(t *testing.T) {
 	_, warnings := load(t, sources(t, job.with(dict{"k8s-secrets": "[a, a]"}), inCluster))
 	assertOne(t, warnings, "conjur.org/k8s-secrets", `"a" is written twice`)
 	_, warnings = load(t, sources(t, job, inCluster.with(dict{"K8S_SECRETS": "a, b c"})))
-	assertOne(t, warnings, "K8S_SECRETS", `"b c" is taken for the one name "bc"`)
+	assertOne(t, warnings, "K8S_SECRETS", `"b c" is read as the one name "bc"`)
 	_, warnings = load(t, sources(t, job.with(dict{"container-mode": "standalone", "namespace-allowlist": "a b"}), inCluster))
-	assertOne(t, warnings, "conjur.org/namespace-allowlist", `"a b" is taken for the one name "ab"`)
+	assertOne(t, warnings, "conjur.org/namespace-allowlist", `"a b" is read as the one name "ab"`)
 	_, warnings = load(t, sources(t, job.with(dict{"namespace-allowlist": "a"}), inCluster))
 	assertOne(t, warnings, "conjur.org/namespace-allowlist", "standalone only")
 }

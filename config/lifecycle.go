@@ -52,7 +52,7 @@ func (l *loader) refresh(cfg *Config) {
 		if !interval.set {
 			key = enabled.key
 		}
-		l.fail(key, "secrets cannot be refreshed in the mode %s; use sidecar, or remove it", cfg.Mode)
+		l.fail(key, "the mode %s cannot refresh secrets; use sidecar, or remove this setting", cfg.Mode)
 	case on:
 		cfg.Refresh.Enabled = true
 		return
@@ -66,7 +66,7 @@ func (l *loader) retry(cfg *Config) {
 		cfg.Retry.Limit = -1
 	}
 	if longest := cfg.LongestRetry().Truncate(time.Second); cfg.Retry.Interval > longest {
-		l.warn(l.key("retry.intervalSeconds"), "%d is more than the %v that are at most between two retries; taken as that", int(cfg.Retry.Interval.Seconds()), cfg.LongestRetry())
+		l.warn(l.key("retry.intervalSeconds"), "%d is more than the maximum, %v; using the maximum", int(cfg.Retry.Interval.Seconds()), cfg.LongestRetry())
 		cfg.Retry.Interval = longest
 	}
 }

@@ -31,9 +31,9 @@ func (l *loader) timed(it item, set *RotatedSet) {
 	switch {
 	case !val.set || val.bad:
 	case set.APIKeys != nil:
-		l.fail(val.key, "requests to Conjur have conjur.httpTimeoutSeconds; take it out")
+		l.fail(val.key, "conjur.httpTimeoutSeconds limits requests to Conjur; remove this setting")
 	case !set.Outside():
-		l.fail(val.key, "nothing outside has to accept keys; take it out")
+		l.fail(val.key, "a set without an actuator sends no requests; remove this setting")
 	case set.Timeout > longestAct:
 		l.fail(val.key, "%v is too long; use at most 10m", set.Timeout)
 	}
@@ -49,7 +49,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 			different[name] = true
 		}
 		if len(different) < max(len(of), 2) {
-			l.fail(it[name].key, "at least two different %s take turns; with one, the old login would end before anybody has the new one", noun)
+			l.fail(it[name].key, "fewer than two different %s; name at least two, or the old login ends before a consumer has the new one", noun)
 		}
 	}
 	l.checkCloud(it)
@@ -61,7 +61,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 		}
 		for _, address := range set.PostgreSQL.Address {
 			if !addressForm.MatchString(address) {
-				l.fail(it["address"].key, "%.200q is not host:port/database; write it so", address)
+				l.fail(it["address"].key, "%.200q is not of the form host:port/database", address)
 			}
 		}
 	case set.APIKeys != nil:

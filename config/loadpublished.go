@@ -18,7 +18,7 @@ func (l *loader) published(it item, set *RotatedSet) {
 		case p["text"].set == p["parts"].set:
 			l.fail(fmt.Sprintf("%s.%s", val.key, id), "name a part or write a template, or list parts; one of the two")
 		case p["parts"].set && len(p["parts"].texts()) == 0:
-			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the list names nothing; name a part")
+			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the list is empty; name a part")
 		}
 		if set.Publish == nil {
 			set.Publish = map[string]versions.Published{}

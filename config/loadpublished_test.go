@@ -22,7 +22,7 @@ func TestWhatNeverWorksDoesNotLoad(t *testing.T) {
 		`postgresql: {address: "db:1/x", admin: z, users: [u, v]}, publish: {x: username, y: "{{.user}}"}`: `sets[0].publish.y: the template cannot be filled in with the parts ["password" "username"]`,
 		`exec: {command: [/x]}, publish: {x: token, y: "{{.token}}"}`:                                      "", // what it answers is not known
 		`exec: {command: [/x]}, publish: {x: "{{.token"}`:                                                  `sets[0].publish.x: the template cannot be read`,
-		`generate: {uuid: true}, cron: "0 0 30 2 *"`:                                                       `sets[0].cron: "0 0 30 2 *" never comes`,
+		`generate: {uuid: true}, cron: "0 0 30 2 *"`:                                                       `sets[0].cron: no date matches "0 0 30 2 *"`,
 		`generate: {uuid: true}, cron: "0 0 29 2 *"`:                                                       "",
 	} {
 		_, _, err := config.LoadRotation(fileSources(t, "rotation: {sets: [{set: a, "+text+"}]}\n", nil, connection).Read())

@@ -33,7 +33,7 @@ func LoadRotation(src Sources) (Rotation, []Problem, error) {
 	cfg.Mode, cfg.Kubernetes = "", Kubernetes{}
 	l.rotate(cfg)
 	if len(cfg.Rotation.Sets) == 0 && len(l.problems) == 0 {
-		l.fail(src.ConfigFile.Name, "it has no %s; list the sets to rotate", "rotation.sets")
+		l.fail(src.ConfigFile.Name, "the file has no %s; list the sets to rotate", "rotation.sets")
 	}
 	if len(l.problems) > 0 {
 		return Rotation{}, l.warnings, &InvalidError{l.problems}
@@ -111,7 +111,7 @@ func (l *loader) generated(it item, set *RotatedSet) {
 	val := it["generate"]
 	if !val.set {
 		if !set.Outside() {
-			l.fail(it["set"].key, "the set has neither generate nor an actuator; say what its versions consist of, such as generate: {random: 32}")
+			l.fail(it["set"].key, "the set has neither generate nor an actuator; add one, such as generate: {random: 32}")
 		} else if !set.minted() {
 			set.Generate.Password = &generate.Password{}
 		}
@@ -123,11 +123,11 @@ func (l *loader) generated(it item, set *RotatedSet) {
 	}
 	switch {
 	case set.PostgreSQL != nil && set.Generate.Password == nil && !bad(g):
-		l.fail(val.key, "users of a database have passwords; generate a password, or take it out")
+		l.fail(val.key, "users of a database have passwords; generate a password, or remove this setting")
 	case set.APIKeys != nil:
-		l.fail(val.key, "Conjur makes API keys; take it out")
+		l.fail(val.key, "Conjur creates the API keys; remove this setting")
 	case set.minted():
-		l.fail(val.key, "the cloud makes the keys; take it out")
+		l.fail(val.key, "the cloud creates the keys; remove this setting")
 	}
 }
 
@@ -145,13 +145,13 @@ func bad(it item) bool {
 func (l *loader) schedule(it item, set *RotatedSet) {
 	switch {
 	case it["every"].set && it["cron"].set:
-		l.fail(it["cron"].key, "the set has every too; remove one of the two")
+		l.fail(it["cron"].key, "the set also has every; remove one of the two")
 	case it["cron"].set:
 		var err error
 		if set.Times, err = cron.ParseStandard(set.Cron); err != nil {
-			l.fail(it["cron"].key, "%.200q is not a schedule as a CronJob has it, such as \"0 3 * * 0\": %v", set.Cron, err)
+			l.fail(it["cron"].key, "%.200q is not a schedule in the syntax of a CronJob, such as \"0 3 * * 0\": %v", set.Cron, err)
 		} else if set.Times.Next(time.Unix(0, 0)).IsZero() {
-			l.fail(it["cron"].key, "%.200q never comes; write a day that a month has", set.Cron)
+			l.fail(it["cron"].key, "no date matches %.200q; write a day that exists", set.Cron)
 		}
 	case !it["every"].set && !it["before"].set:
 		set.General = true

@@ -67,9 +67,9 @@ rotation:
 	for _, want := range []string{
 		"rotation.identity: no item of identities", "rotation.perHour: 0 is less than 1", "rotation.fromPolice: not a setting",
 		"rotation.sets[0].generate.random: 8 is less than 16", "rotation.sets[1].generate: generate names 2 kinds", `rotation.sets[1].set: the set "a" is listed twice`,
-		"rotation.sets[2].every:", "rotation.sets[3].cron: the set has every too", "rotation.sets[4].before: only certificates expire",
+		"rotation.sets[2].every:", "rotation.sets[3].cron: the set also has every", "rotation.sets[4].before: only certificates expire",
 		"rotation.sets[4].grace: keys have keep", "rotation.sets[4].migrate:", "rotation.sets[5].set: the set has neither generate nor an actuator",
-		`rotation.sets[6].publish.f: "f" is the set f`, "rotation.sets[6].publish.g: the list names nothing", "rotation.sets[6].confirm.ask:",
+		`rotation.sets[6].publish.f: "f" is the set f`, "rotation.sets[6].publish.g: the list is empty", "rotation.sets[6].confirm.ask:",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("nothing says %q", want)

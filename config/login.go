@@ -107,9 +107,9 @@ func (l *loader) checkKeyPair(key string, c Conjur) {
 func (l *loader) checkK8sLogin(key, host string) {
 	switch {
 	case !strings.HasPrefix(host, "host/"):
-		l.fail(key, "%q does not begin with host/, as authn-k8s needs it", host)
+		l.fail(key, "authn-k8s needs the login of a host; begin %q with host/", host)
 	case strings.Contains(host, "."):
-		l.fail(key, "%q has a dot in it, which Conjur takes for a slash with authn-k8s; give the host an id without dots", host)
+		l.fail(key, "%q contains a dot, which Conjur replaces by a slash with authn-k8s; give the host an id without dots", host)
 	}
 }
 
@@ -119,7 +119,7 @@ func (l *loader) checkFolder(key, path string) {
 		return
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		l.fail(key, "Conjur brings the certificate to %s, and there is no such folder; mount an emptyDir there", filepath.Dir(path))
+		l.fail(key, "Conjur writes the certificate to %s, and this folder does not exist; mount an emptyDir there", filepath.Dir(path))
 	}
 }
 

@@ -83,7 +83,7 @@ func TestAuthenticatorsRefuse(t *testing.T) {
 		env       dict
 		key, want string
 	}{
-		"k8s without host/": {config.AuthnK8s, dict{"CONJUR_AUTHN_LOGIN": "app"}, "CONJUR_AUTHN_LOGIN", "does not begin with host/"},
+		"k8s without host/": {config.AuthnK8s, dict{"CONJUR_AUTHN_LOGIN": "app"}, "CONJUR_AUTHN_LOGIN", "begin \"app\" with host/"},
 		"k8s with a dot":    {config.AuthnK8s, dict{"CONJUR_AUTHN_LOGIN": "host/app.v2"}, "CONJUR_AUTHN_LOGIN", "without dots"},
 		"wait":              {config.AuthnK8s, dict{"CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT": "ten"}, "CONJUR_CLIENT_CERT_RETRY_COUNT_LIMIT", "not an integer"},
 		"token timeout":     {config.AuthnIAM, dict{"CONJUR_TOKEN_TIMEOUT": "6"}, "CONJUR_TOKEN_TIMEOUT", "not a duration"},

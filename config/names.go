@@ -39,7 +39,7 @@ func (l *loader) names(name string, parse func(string) ([]string, error)) []stri
 		}
 	}
 	if err == nil && len(names) == 0 {
-		err = errors.New("the list names nothing; add a name or remove the setting")
+		err = errors.New("the list is empty; add a name or remove the setting")
 	}
 	if err != nil {
 		l.fail(val.key, "%v", err)
@@ -51,7 +51,7 @@ func (l *loader) names(name string, parse func(string) ([]string, error)) []stri
 func (l *loader) warnOfSpaces(val value) {
 	for name := range strings.SplitSeq(val.text, ",") {
 		if words := strings.Fields(name); len(words) > 1 {
-			l.warn(val.key, "%.200q is taken for the one name %.200q; put commas between names", strings.Join(words, " "), strings.Join(words, ""))
+			l.warn(val.key, "%.200q is read as the one name %.200q; put commas between names", strings.Join(words, " "), strings.Join(words, ""))
 		}
 	}
 }

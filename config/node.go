@@ -50,7 +50,7 @@ func (l *loader) nodeSecrets(t *targets.Target, g item, cfg *Config) {
 	name := cfg.Kubernetes.NodeName
 	if name == "" {
 		if !l.process["kubernetes.nodeName"].set && l.src.Node == "" && !l.src.Assume.Node {
-			l.fail(l.key("kubernetes.nodeName"), "not set, but the group %q has secrets of the node's own; take it from the field spec.nodeName", t.Group)
+			l.fail(l.key("kubernetes.nodeName"), "not set, but the group %q has node-specific secrets; take it from the field spec.nodeName", t.Group)
 		}
 		name = AnyNode // to find other problems
 	}

@@ -81,7 +81,7 @@ func TestSecretsOfANodeProblems(t *testing.T) {
 		problems         []string
 	}{
 		"no node": {dict{"node-secrets.g": "true"}, dict{"MY_NODE_NAME": ""},
-			[]string{`MY_NODE_NAME: not set, but the group "g" has secrets of the node's own`}},
+			[]string{`MY_NODE_NAME: not set, but the group "g" has node-specific secrets`}},
 		"odd node": {dict{"node-secrets.g": "true"}, dict{"MY_NODE_NAME": "a/b"},
 			[]string{`MY_NODE_NAME: "a/b" is not the name of a node`}},
 		"dots": {dict{"node-secrets.g": "true"}, dict{"MY_NODE_NAME": ".."},

@@ -13,7 +13,7 @@ import (
 // with a problem has only its Faults.
 func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
 	if len(list.items) == 0 {
-		l.fail(list.key, "the list names nothing; add a name or remove the setting")
+		l.fail(list.key, "the list is empty; add a name or remove the setting")
 	}
 	seen := map[targets.Key]bool{}
 	for i, s := range list.items {
@@ -31,7 +31,7 @@ func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definiti
 		l.addFaults(key, l.takeFaults(itemKey("kubernetes.secrets", i))...)
 		switch {
 		case cfg.Mode != ModeStandalone && namespace.set && def.Namespace != k.Namespace && k.Namespace != "":
-			l.fail(place, "the Pod's namespace is %q; Secrets of another are for the mode standalone", k.Namespace)
+			l.fail(place, "the Pod's namespace is %q; only the mode standalone fills Secrets of other namespaces", k.Namespace)
 		case k.checkServes(def.Namespace) != nil:
 			l.fail(place, "%v", k.checkServes(def.Namespace))
 		case seen[key]:
@@ -64,9 +64,9 @@ func (l *loader) configured(mode Mode, s item, def definitions.SecretDefinition)
 	empty := len(s["map"].items) == 0 && len(s["groups"].items) == 0
 	switch {
 	case more.Create && empty:
-		l.fail(s["create"].key, "a Secret that is made needs a map or groups; add one")
+		l.fail(s["create"].key, "create: true needs a map or groups; add one")
 	case s["type"].set && !more.Create:
-		l.warn(s["type"].key, "the type of a Secret that is there cannot be changed; used with create: true only")
+		l.warn(s["type"].key, "the type of an existing Secret cannot change; used with create: true only")
 	case more.Create && len(more.PullFor) > 0 && definitions.CheckPullType(cmp.Or(more.Type, "Opaque")) != nil:
 		l.fail(s["pullSecretFor"].key, "%v", definitions.CheckPullType(cmp.Or(more.Type, "Opaque")))
 	case empty && !more.Create && len(more.Restart)+len(more.PullFor) == 0:
@@ -91,7 +91,7 @@ func (l *loader) mapped(s item, account string) (entries []targets.Entry) {
 		}
 		for _, e := range read {
 			if slices.ContainsFunc(entries, func(other targets.Entry) bool { return other.Alias == e.Alias }) {
-				l.fail(id.key, "the map makes the data key %q twice; give one of the two another name", e.Alias)
+				l.fail(id.key, "two entries of the map have the data key %q; rename one", e.Alias)
 				continue
 			}
 			entries = append(entries, e)
@@ -113,7 +113,7 @@ func (l *loader) secretGroups(s item, def definitions.SecretDefinition) (groups 
 			continue
 		}
 		if slices.Contains(s["map"].keys, name) {
-			l.fail(key, "the data key %q is in the map too; give one of the two another name", name)
+			l.fail(key, "the map also has the data key %q; rename one", name)
 		}
 		groups = append(groups, l.secretGroup(name, g, def))
 	}
@@ -154,7 +154,7 @@ func (l *loader) workloads(mode Mode, restart value) []string {
 		l.failAll(restart.key, err)
 	}
 	if err == nil && len(list) == 0 {
-		l.fail(restart.key, "the list names nothing; add a workload or remove the setting")
+		l.fail(restart.key, "the list is empty; add a workload or remove the setting")
 	}
 	return list
 }
@@ -165,7 +165,7 @@ func (l *loader) accounts(mode Mode, pulls value) []string {
 		return nil
 	}
 	if mode != ModeStandalone {
-		l.warn(pulls.key, "service accounts are kept in the mode standalone only; ignored")
+		l.warn(pulls.key, "pull Secrets are added to service accounts in the mode standalone only; ignored")
 		return nil
 	}
 	list, err := definitions.ParseAccounts(strings.Join(pulls.names(), "\n"))
@@ -173,7 +173,7 @@ func (l *loader) accounts(mode Mode, pulls value) []string {
 		l.failAll(pulls.key, err)
 	}
 	if err == nil && len(list) == 0 {
-		l.fail(pulls.key, "the list names nothing; add a service account or remove the setting")
+		l.fail(pulls.key, "the list is empty; add a service account or remove the setting")
 	}
 	return list
 }

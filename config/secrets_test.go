@@ -82,14 +82,14 @@ func TestDefinitionsMakeTargets(t *testing.T) {
 func TestDefinitionsRefuse(t *testing.T) {
 	for name, c := range map[string]struct{ secret, place, want string }{
 		"listed twice":        {"{name: plain}", "kubernetes.secrets[2].name", `"plain" is listed twice`},
-		"not served":          {"{name: x, namespace: b}", "kubernetes.secrets[2].namespace", "not one that is served"},
+		"not served":          {"{name: x, namespace: b}", "kubernetes.secrets[2].namespace", "is not served"},
 		"made of nothing":     {"{name: x, create: true}", "kubernetes.secrets[2].create", "needs a map or groups"},
 		"data key":            {"{name: x, map: {'a b': v}}", "kubernetes.secrets[2].map.a b", "characters other than"},
 		"the map's own key":   {"{name: x, map: {conjur-map: v}}", "kubernetes.secrets[2].map.conjur-map", "that of the map itself"},
 		"id":                  {"{name: x, map: {a: v/}}", "kubernetes.secrets[2].map.a", `map.a: the variable "v/" must not end in a slash`},
 		"another account":     {"{name: x, map: {a: {id: 'other:variable:v'}}}", "kubernetes.secrets[2].map.a.id", `account "other"`},
-		"one key, two names":  {"{name: x, map: {a.b: v, '*': a/b}}", "kubernetes.secrets[2].map.*", "makes the data key \"a.b\" twice"},
-		"group and key":       {"{name: x, map: {a: v}, groups: {a: {secrets: [v]}}}", "kubernetes.secrets[2].groups.a.secrets", "in the map too"},
+		"one key, two names":  {"{name: x, map: {a.b: v, '*': a/b}}", "kubernetes.secrets[2].map.*", "have the data key \"a.b\""},
+		"group and key":       {"{name: x, map: {a: v}, groups: {a: {secrets: [v]}}}", "kubernetes.secrets[2].groups.a.secrets", "the map also has the data key"},
 		"group's name":        {"{name: x, groups: {'a b': {secrets: [v]}}}", "kubernetes.secrets[2].groups.a b.secrets", "cannot be a data key"},
 		"group of the map":    {"{name: x, groups: {conjur-map: {secrets: [v]}}}", "kubernetes.secrets[2].groups.conjur-map.secrets", "cannot be a data key"},
 		"no template":         {"{name: x, groups: {g: {secrets: [v], format: template}}}", "kubernetes.secrets[2].groups.g.secrets", "needs a template"},
@@ -99,7 +99,7 @@ func TestDefinitionsRefuse(t *testing.T) {
 		"alias of a template": {"{name: x, groups: {g: {secrets: [v], template: '{{ secret \"w\" }}'}}}", "kubernetes.secrets[2].groups.g.template", `"w"`},
 		"entry of a group":    {"{name: x, groups: {g: {secrets: [{a: {}}]}}}", "kubernetes.secrets[2].groups.g.secrets", "must be text"},
 		"workload":            {"{name: x, restart: [pod/a]}", "kubernetes.secrets[2].restart", `"pod/a" is not a workload`},
-		"no workload":         {"{name: x, restart: []}", "kubernetes.secrets[2].restart", "names nothing"},
+		"no workload":         {"{name: x, restart: []}", "kubernetes.secrets[2].restart", "list is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := fileSources(t, definitionsFile+"  - "+c.secret+"\n", nil, connection)

@@ -87,7 +87,7 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 func (s setting) take(val *value, r *report) bool {
 	if err := s.check(val.text); err != nil && !val.bad {
 		if s.lenient && (val.env || s.outOfRange(val.text)) {
-			r.warn(val.key, "%v; taken as the default (%s)", err, cmp.Or(s.follows, s.def))
+			r.warn(val.key, "%v; using the default (%s)", err, cmp.Or(s.follows, s.def))
 			return false
 		}
 		r.fail(val.key, "%v", err)
@@ -108,7 +108,7 @@ func (v *values) addEnvironment(getenv func(string) string, r *report) {
 			continue
 		}
 		if file := v.process["conjur.apiKeyFile"]; s.name == "conjur.apiKey" && file.set {
-			r.warn(s.env, "not used; %s wins", file.key)
+			r.warn(s.env, "not used, because %s takes precedence", file.key)
 			continue
 		}
 		val := value{text: getenv(s.env), key: s.env, set: true, env: true}

@@ -61,7 +61,7 @@ Exit status:
 - 1 if the secrets could not be delivered, or had to be removed`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("exec: name the command that is to run, and its arguments, after --")
+				return errors.New("exec: no command given; write the command and its arguments after --")
 			}
 			return nil
 		},

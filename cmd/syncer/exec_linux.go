@@ -11,7 +11,7 @@ import (
 // see proc(5) and ptrace(2). Root still can.
 func hide() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("hiding the process's memory: %w", err)
+		return fmt.Errorf("cannot hide the memory of syncer from the command: %w", err)
 	}
 	return nil
 }

@@ -380,7 +380,7 @@ func TestExecWithoutACommandSaysSo(t *testing.T) {
 	t.Parallel()
 	p := newWorld(t).execCommand(nil)
 	p.Exit(1)
-	if len(p.Lines("name the command", "after --")) != 1 {
+	if len(p.Lines("no command given", "after --")) != 1 {
 		t.Errorf("it says %q", p.Log())
 	}
 }

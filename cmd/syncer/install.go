@@ -40,7 +40,7 @@ func install(dir string) (err error) {
 	}
 	next, err := os.CreateTemp(dir, ".syncer-*")
 	if err != nil {
-		return fmt.Errorf("the folder %s cannot be written to: %w", dir, err)
+		return fmt.Errorf("the folder %s cannot be written to: %w; mount a volume there that this user may write to", dir, err)
 	}
 	defer func() {
 		if err != nil {

@@ -116,7 +116,7 @@ func TestNodeList(t *testing.T) {
 	if err != nil || out != want {
 		t.Errorf("%v; it lists\n%s", err, out)
 	}
-	if want := "warning: node n1: there is no variable \"lost\" that all nodes have; create it, or other nodes get nothing\n"; said != want {
+	if want := "warning: node n1: the general variable \"lost\" does not exist; create it, or the other nodes get no value\n"; said != want {
 		t.Errorf("it says %q, want %q", said, want)
 	}
 	out, _, err = told(t, "", "node", "list", "--output", "json", "--base", "user")

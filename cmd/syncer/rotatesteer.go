@@ -94,7 +94,7 @@ func (f steerFlags) steer(ctx context.Context, set string, c versions.Command, o
 // unsent says what to do about a command that was not executed.
 func unsent(err error) error {
 	if errors.Is(err, rotation.ErrPending) {
-		return fmt.Errorf("%w; it was not sent: wait until the other one is answered, or withdraw that by --replace", err)
+		return fmt.Errorf("%w; the command was not sent: wait until the other one is answered, or withdraw it with --replace", err)
 	}
 	return err
 }

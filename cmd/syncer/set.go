@@ -49,7 +49,7 @@ values as far as possible.`,
 func setValues(cmd *cobra.Command, file string, nonAtomic bool) error {
 	values, err := tool.ReadValues(file, cmd.InOrStdin())
 	if err == nil && len(values) == 0 {
-		err = fmt.Errorf("-f %s: no values in it", file)
+		err = fmt.Errorf("the file %s contains no values; write ID: VALUE, one a line", file)
 	}
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ func TestSetReadsValuesFromStandardInput(t *testing.T) {
 	}
 	assertValue(t, server, "a", "one")
 	assertValue(t, server, "b", "\x00\xff")
-	for input, want := range map[string]string{"": "-f -: no values in it", "- canary": "standard input: not a mapping"} {
+	for input, want := range map[string]string{"": "the file - contains no values; write ID: VALUE, one a line", "- canary": "standard input: not a mapping"} {
 		if _, _, err := told(t, input, "set", "-f", "-"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", input, err, want)
 		}

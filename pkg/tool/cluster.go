@@ -33,7 +33,7 @@ func (t *Tool) diffCluster(ctx context.Context, cfg *config.Config, names []stri
 	case t.Values == "-" && slices.Contains(t.Manifests, "-"):
 		return nil, errStdinTwice
 	case len(names) > 0:
-		return nil, errors.New("-f says which Secrets are compared; remove the names")
+		return nil, errors.New("-f already selects the Secrets to compare; remove the names")
 	default:
 		var err error
 		if secrets, texts, err = t.secrets(); err != nil {
@@ -131,7 +131,7 @@ func (c *clusterDiff) definitions(cfg *config.Config, names []string) (defs []de
 		}
 	}
 	if len(names) == 0 && len(defs) == 0 {
-		return nil, errors.New("the configuration chooses Secrets by their label; name those to compare")
+		return nil, errors.New("the configuration selects Secrets by label; name the Secrets to compare")
 	}
 	if len(names) == 0 {
 		return defs, nil
@@ -174,7 +174,7 @@ func (c *clusterDiff) namespaceOr(namespace string) (string, error) {
 			return candidate, nil
 		}
 	}
-	return "", errors.New("it is not known in which namespace; name it with --namespace")
+	return "", errors.New("its namespace is not known; set it with --namespace")
 }
 
 // target reads a Secret's definition from the cluster and makes its target.

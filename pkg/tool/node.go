@@ -78,7 +78,7 @@ func nor(t *targets.Target, general string) string {
 func (t *Tool) PrintOverrides(all []Override) error {
 	for _, o := range all {
 		if !o.General {
-			t.line("warning", fmt.Errorf("node %s: there is no variable %q that all nodes have; create it, or other nodes get nothing", o.Node, o.Variable))
+			t.line("warning", fmt.Errorf("node %s: the general variable %q does not exist; create it, or the other nodes get no value", o.Node, o.Variable))
 		}
 	}
 	if t.Output.ForPrograms() {

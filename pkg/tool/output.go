@@ -55,7 +55,7 @@ func (t *Tool) printList(documents []string) error {
 	for i, document := range documents {
 		item, err := yaml.YAMLToJSON([]byte(document))
 		if err != nil {
-			return fmt.Errorf("as JSON: %w", definitions.YAMLError([]byte(document), err))
+			return fmt.Errorf("the output cannot be written as JSON: %w", definitions.YAMLError([]byte(document), err))
 		}
 		items[i] = item
 	}

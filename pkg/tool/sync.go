@@ -90,7 +90,7 @@ func (o *offline) check(ts []*targets.Target) error {
 				if part != t {
 					where += ": " + part.Group
 				}
-				errs = append(errs, fmt.Errorf("%s has no variable that the * of %s stands for", file, where))
+				errs = append(errs, fmt.Errorf("%s has no variable that the * of %s selects", file, where))
 			}
 		}
 		for _, id := range t.Variables() {

@@ -51,7 +51,7 @@ func (s *templates) Text(ctx context.Context, t *targets.Target) (string, error)
 	}
 	text, ok := s.mounted[name]
 	if !ok {
-		return "", fmt.Errorf("the file %s is in the Pod alone; name a folder that has it by --templates-dir", name)
+		return "", fmt.Errorf("the file %s exists only in the Pod; name a folder that contains it with --templates-dir", name)
 	}
 	return text, nil
 }
@@ -63,7 +63,7 @@ func (s *templates) inConfigMap(ctx context.Context, place targets.ConfigMapKey)
 			return text, nil
 		}
 		if ok {
-			return "", fmt.Errorf("the ConfigMap %s has no key %s", place.Name, place.Key)
+			return "", fmt.Errorf("the ConfigMap %s has no key %s; add it, or correct the name", place.Name, place.Key)
 		}
 	}
 	err := fmt.Errorf("the ConfigMap %s is not in the manifest, so its template is %w; add it, or name a folder with its files by --templates-dir", place.Name, errUnknownTemplate)
@@ -88,7 +88,7 @@ func (s *templates) inCluster(ctx context.Context, place targets.ConfigMapKey) (
 	}
 	text, ok := found.Data[place.Key]
 	if !ok {
-		return "", fmt.Errorf("the ConfigMap %s/%s has no key %s", place.Namespace, place.Name, place.Key)
+		return "", fmt.Errorf("the ConfigMap %s/%s has no key %s; add it, or correct the name", place.Namespace, place.Name, place.Key)
 	}
 	return text, nil
 }

@@ -76,7 +76,7 @@ func parseValue(raw json.RawMessage) ([]byte, error) {
 		var text string
 		_ = json.Unmarshal(raw, &text)
 		if bytes.Count(raw, []byte("\uFFFD"))+strings.Count(strings.ToLower(string(raw)), `\ufffd`) < strings.Count(text, "\uFFFD") {
-			return nil, errors.New("has half of a surrogate pair, which stands for no character")
+			return nil, errors.New("has half of a surrogate pair, which is not a character")
 		}
 		return []byte(text), nil
 	case '{':

@@ -203,7 +203,7 @@ func (s *shop) until(ctx context.Context, what string, is func(rotation.Report) 
 	for !is(rotation.Set{Conjur: s.client, ID: keySet}.Status(ctx)) {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w before it came", what, ctx.Err())
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -28,7 +28,7 @@ func decode(node *yaml.Node, into any) error {
 	}
 	text, err := json.Marshal(whole)
 	if err != nil || json.Unmarshal(text, into) != nil {
-		return fmt.Errorf("line %d: not an object of Kubernetes", node.Line)
+		return fmt.Errorf("line %d: not a Kubernetes object; write apiVersion, kind and metadata", node.Line)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func check(node *yaml.Node, t reflect.Type, what string, strict bool) error {
 	if node.Kind == kind && slices.Contains(tags, node.Tag) {
 		return nil
 	}
-	return fmt.Errorf("line %d: not of the type that Kubernetes expects here", at.Line)
+	return fmt.Errorf("line %d: the value has another type than Kubernetes expects; see kubectl explain", at.Line)
 }
 
 func checkItems(node *yaml.Node, t reflect.Type, what string) error {

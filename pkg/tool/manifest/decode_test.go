@@ -33,8 +33,8 @@ spec:
 	want := []string{
 		"line 7: the label app must be text",
 		"container app: line 13: an item of the args must be text",
-		"container app: line 14: not of the type", "container app: line 15: not of the type",
-		"line 19: not of the type",
+		"container app: line 14: the value has another type", "container app: line 15: the value has another type",
+		"line 19: the value has another type",
 	}
 	if err == nil || strings.Count(err.Error(), "\n")+1 != len(want) {
 		t.Fatalf("got %v", err)

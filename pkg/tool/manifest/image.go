@@ -18,7 +18,7 @@ var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*[A-Za-z0-9]$`)
 // be its own. Every other byte stays: comments, order, blank lines and quotes.
 func (m *Manifest) WithImage(image string, containers ...*Container) ([]byte, error) {
 	if !imageName.MatchString(image) {
-		return nil, fmt.Errorf("%q is not the name of an image", image)
+		return nil, fmt.Errorf("%q is not the name of an image; write REPOSITORY:TAG", image)
 	}
 	out := make([][]byte, len(m.texts))
 	for i, t := range m.texts {
@@ -36,11 +36,11 @@ func (t text) withImage(image string, containers []*Container) ([]byte, error) {
 	var spans []span
 	for _, c := range containers {
 		if c.image.IsZero() {
-			return nil, fmt.Errorf("the container %s has no image", c.Name)
+			return nil, fmt.Errorf("the container %s has no image; write one", c.Name)
 		}
 		s, ok := locate(t.bytes, &c.image)
 		if !ok {
-			return nil, fmt.Errorf("line %d: the image of the container %s is not written on one line; write it there", c.image.Line, c.Name)
+			return nil, fmt.Errorf("line %d: the image of the container %s spans several lines; write it on one line", c.image.Line, c.Name)
 		}
 		spans = append(spans, s)
 	}

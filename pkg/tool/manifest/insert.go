@@ -96,7 +96,7 @@ func place(in *yaml.Node, key, before string, items any) (insertion, error) {
 	if err != nil {
 		return insertion{}, err
 	}
-	blocked := fmt.Errorf("line %d: cannot insert %s, because the lines are not in block style; write one key a line", in.Line, key)
+	blocked := fmt.Errorf("line %d: cannot insert %s, because the lines are not in block style; write each key on a separate line", in.Line, key)
 	if in.Kind != yaml.MappingNode || in.Style&yaml.FlowStyle != 0 {
 		return insertion{}, blocked
 	}

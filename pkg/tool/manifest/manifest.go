@@ -154,14 +154,14 @@ func (m *Manifest) addConfigMap(node *yaml.Node) error {
 func explain(err error) error {
 	var typed *yaml.TypeError
 	if !errors.As(err, &typed) {
-		return errors.New("not an object of Kubernetes")
+		return errors.New("not a Kubernetes object; write apiVersion, kind and metadata")
 	}
 	var lines []string
 	for _, text := range typed.Errors {
 		place, what, ok := strings.Cut(text, ": ")
 		switch {
 		case !ok:
-			place, what = "", "not an object of Kubernetes"
+			place, what = "", "not a Kubernetes object; write apiVersion, kind and metadata"
 		case strings.Contains(what, "already defined"):
 			what = "a key that is written twice"
 		default:

@@ -76,7 +76,7 @@ func (s *Secret) ConjurMap() (string, error) {
 	}
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return "", fmt.Errorf("line %d: the value of %s in data is not base64; write it so, or as text in stringData", line, targets.ConjurMapKey)
+		return "", fmt.Errorf("line %d: the value of %s in data is not base64; encode it, or write text in stringData", line, targets.ConjurMapKey)
 	}
 	return string(decoded), nil
 }
@@ -120,7 +120,7 @@ func (s *Secret) WithData(values map[string][]byte) ([]byte, error) {
 		size += base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(value, "=")))
 	}
 	if size > corev1.MaxSecretSize {
-		return nil, fmt.Errorf("the values would have %d bytes in sum, %s included, and Kubernetes allows %d", size, targets.ConjurMapKey, corev1.MaxSecretSize)
+		return nil, fmt.Errorf("the values and %[2]s would have %[1]d bytes, and Kubernetes allows %[3]d; use fewer or shorter values", size, targets.ConjurMapKey, corev1.MaxSecretSize)
 	}
 	var whole any // refuses aliases that contain themselves or multiply
 	if err := s.object.Decode(&whole); err != nil {

@@ -61,7 +61,7 @@ func (w *Workload) Providers(name string) (found []*Container, err error) {
 	case name != "":
 		return nil, fmt.Errorf("%w is called %q; there are %s", ErrNoProvider, name, strings.Join(others, ", "))
 	}
-	return nil, fmt.Errorf("%w: no image's name has secrets-provider or syncer in it, but %s; name the container by --container", ErrNoProvider, strings.Join(others, ", "))
+	return nil, fmt.Errorf("%w: no image name contains secrets-provider or syncer; name one of these containers with --container: %s", ErrNoProvider, strings.Join(others, ", "))
 }
 
 // provides reports by its image whether a container is the Secrets Provider or Syncer. It
