@@ -39,8 +39,8 @@ type ConfigMaps struct {
 	// each interval is permitted.
 	Reporter Remarker
 
-	troubles folded    // by ConfigMap, or namespace
-	refresh  wake.Wake // the templates in use may have changed
+	troubles watchTroubles // by ConfigMap, or namespace
+	refresh  wake.Wake     // the templates in use may have changed
 
 	mu     sync.Mutex
 	spaces map[string]*mapSpace

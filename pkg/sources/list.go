@@ -11,8 +11,8 @@ import (
 // mostPatience limits how long a poll waits for the list.
 const mostPatience = 5 * time.Second
 
-// lookout lists the variables for a Poll, one request at a time.
-type lookout struct {
+// listing lists the variables for a Poll, one request at a time.
+type listing struct {
 	*Poll
 	running sync.WaitGroup
 	found   chan listed // from the list in progress; nil: none
@@ -26,7 +26,7 @@ type listed struct {
 
 // look starts listing, unless a list is in progress. It waits only a limited time for the
 // result: a server that lists slowly must not delay rotations.
-func (l *lookout) look(ctx context.Context, interval time.Duration) []targets.Key {
+func (l *listing) look(ctx context.Context, interval time.Duration) []targets.Key {
 	if l.Lister == nil {
 		return nil
 	}

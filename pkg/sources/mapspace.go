@@ -118,11 +118,11 @@ func (s *mapSpace) run(ctx context.Context) {
 	for name := range s.watches {
 		s.end(name)
 	}
-	s.settle(nil)
+	s.forgetUnpolled(nil)
 }
 
-// settle removes the recorded states of names that are no longer polled.
-func (s *mapSpace) settle(looked map[string]bool) {
+// forgetUnpolled removes the recorded states of names that are no longer polled.
+func (s *mapSpace) forgetUnpolled(looked map[string]bool) {
 	for name := range s.looked {
 		if !looked[name] {
 			s.note(name, trouble{})
@@ -155,7 +155,7 @@ func (s *mapSpace) follow(ctx context.Context) {
 			looked[name] = true
 		}
 	}
-	s.settle(looked)
+	s.forgetUnpolled(looked)
 }
 
 // watch starts a watch for a ConfigMap, "" for all, unless that is forbidden.

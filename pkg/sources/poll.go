@@ -104,7 +104,7 @@ func (p *Poll) Run(ctx context.Context) {
 		tick.Stop()
 	}
 
-	list, interval := &lookout{Poll: p}, p.Interval
+	list, interval := &listing{Poll: p}, p.Interval
 	defer list.running.Wait()
 	var polling sync.WaitGroup
 	defer polling.Wait()
@@ -156,7 +156,7 @@ func next(interval time.Duration) time.Duration {
 // checks. A sync that starts earlier could meet a rotation. It could then deliver, and
 // announce, one of the rotation's targets before all others. For the same reason no
 // target is in two of the hints: each hint is a separate round.
-func (p *Poll) poll(ctx context.Context, list *lookout, interval time.Duration) {
+func (p *Poll) poll(ctx context.Context, list *listing, interval time.Duration) {
 	var altered []targets.Key
 	if p.Results != nil {
 		altered = p.Results.Altered()

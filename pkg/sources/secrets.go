@@ -51,7 +51,7 @@ type Secrets struct {
 
 	once     sync.Once
 	watches  []*secretWatch // one for each name, or one for the label
-	troubles folded         // by name, or "" for the label
+	troubles watchTroubles  // by name, or "" for the label
 
 	mu sync.Mutex // held while Upsert, Gone or Unread runs
 }

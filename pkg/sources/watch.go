@@ -10,8 +10,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is the delay after an event, in which related events arrive.
-const settle = 20 * time.Millisecond
+// burst is the delay after an event, in which related events arrive.
+const burst = 20 * time.Millisecond
 
 // watch calls look at its start, after each burst of events in the folders, and at each
 // interval, until ctx ends. After an event, it waits until least has passed since the
@@ -34,20 +34,20 @@ func watch(ctx context.Context, folders []string, interval, least time.Duration,
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	settled := time.After(0) // a file may have changed before the watch started
+	complete := time.After(0) // a file may have changed before the watch started
 	var looked time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-events:
-			if settled == nil {
-				settled = time.After(max(settle, least-time.Since(looked)))
+			if complete == nil {
+				complete = time.After(max(burst, least-time.Since(looked)))
 			}
 		case err := <-errs:
 			report(err)
-		case <-settled:
-			settled, looked = nil, time.Now()
+		case <-complete:
+			complete, looked = nil, time.Now()
 			look()
 		case <-tick.C:
 			if watcher != nil {

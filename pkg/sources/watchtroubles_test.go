@@ -20,7 +20,7 @@ func (s *said) say(word, subject string, err error) {
 }
 
 func TestManyTroublesAreOneUntilTheLastHasGone(t *testing.T) {
-	var f folded
+	var f watchTroubles
 	var got said
 	note := func(watch string, err error, limited bool) {
 		f.note(&got, "watches", watch, trouble{err, limited})

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// folded reports many watches as one subject: an unreachable API server is one trouble,
+// watchTroubles reports many watches as one subject: an unreachable API server is one trouble,
 // not a hundred.
-type folded struct {
+type watchTroubles struct {
 	mu      sync.Mutex
 	present map[string]trouble // by watch
 }
@@ -24,7 +24,7 @@ type trouble struct {
 // note records the state of one watch; a nil error means no trouble. It reports one of
 // the present troubles, and keeps to the same one while it lasts. It remarks on a limited
 // trouble if no other trouble exists.
-func (f *folded) note(reporter Remarker, subject, watch string, t trouble) {
+func (f *watchTroubles) note(reporter Remarker, subject, watch string, t trouble) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.present == nil {
