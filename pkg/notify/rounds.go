@@ -81,7 +81,7 @@ func (r *Rounds) Drop(keys []targets.Key) {
 	for _, key := range keys {
 		rounds := r.open[key]
 		delete(r.open, key)
-		r.settleLocked(key, rounds, false)
+		r.outcomeLocked(key, rounds, false)
 	}
 }
 
@@ -106,10 +106,10 @@ func (r *Rounds) Settled(key targets.Key, wrote bool) {
 	if len(rounds) == 0 {
 		r.endedLocked(wrote)
 	}
-	r.settleLocked(key, rounds, wrote)
+	r.outcomeLocked(key, rounds, wrote)
 }
 
-func (r *Rounds) settleLocked(key targets.Key, rounds []*round, wrote bool) {
+func (r *Rounds) outcomeLocked(key targets.Key, rounds []*round, wrote bool) {
 	for _, rd := range rounds {
 		delete(rd.waiting, key)
 		if rd.before != r.made {

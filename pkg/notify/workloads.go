@@ -90,7 +90,7 @@ type Restarts struct {
 	Log      *zap.Logger
 
 	mu      sync.Mutex
-	pending map[targets.Workload]*doubt
+	pending map[targets.Workload]*pendingRestart
 	turns   turns.Turns[targets.Workload] // of pending
 	wake    wake.Wake
 	missing map[string]map[string][]string // by namespace and Secret: workloads; only Run uses it
@@ -103,10 +103,10 @@ const (
 	perHourDefault = 60
 )
 
-// doubt is a workload that may need a restart.
-type doubt struct {
+// pendingRestart is a workload that may need a restart.
+type pendingRestart struct {
 	secrets     map[string]bool
-	first, last time.Time // when the doubt arose
+	first, last time.Time // the first and the last change that asked for it
 	notBefore   time.Time
 	failures    int
 }
@@ -118,7 +118,7 @@ func (r *Restarts) Check(namespace, secret string, workloads []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, text := range workloads {
-		r.addLocked(targets.WorkloadIn(namespace, text), &doubt{secrets: map[string]bool{secret: true}, first: now, last: now})
+		r.addLocked(targets.WorkloadIn(namespace, text), &pendingRestart{secrets: map[string]bool{secret: true}, first: now, last: now})
 	}
 	r.wake.Rouse()
 }
@@ -134,13 +134,13 @@ func (r *Restarts) SetLimits(quiet time.Duration, perHour int) {
 	r.wake.Rouse()
 }
 
-// addLocked adds to the doubt about a workload.
-func (r *Restarts) addLocked(w targets.Workload, d *doubt) {
+// addLocked adds to the need of a workload for a restart.
+func (r *Restarts) addLocked(w targets.Workload, d *pendingRestart) {
 	defer func() { r.turns.Put(w.Namespace, w, r.due(r.pending[w])) }()
 	known := r.pending[w]
 	if known == nil {
 		if r.pending == nil {
-			r.pending = map[targets.Workload]*doubt{}
+			r.pending = map[targets.Workload]*pendingRestart{}
 		}
 		r.pending[w] = d
 		return
@@ -163,7 +163,7 @@ func (r *Restarts) Run(ctx context.Context) {
 	r.wake.Loop(ctx, func() time.Duration {
 		w, d, wait := r.next(time.Now())
 		if d != nil {
-			r.settle(ctx, w, d)
+			r.attempt(ctx, w, d)
 		}
 		return wait
 	})
@@ -171,7 +171,7 @@ func (r *Restarts) Run(ctx context.Context) {
 
 // next removes and returns the workload that has been due for longest, from the namespace
 // whose turn it is. If none is due, it returns the time until the next one.
-func (r *Restarts) next(now time.Time) (w targets.Workload, d *doubt, wait time.Duration) {
+func (r *Restarts) next(now time.Time) (w targets.Workload, d *pendingRestart, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w, wait, due := r.turns.Take(now)
@@ -182,7 +182,7 @@ func (r *Restarts) next(now time.Time) (w targets.Workload, d *doubt, wait time.
 	return w, d, wait
 }
 
-func (r *Restarts) due(d *doubt) time.Time {
+func (r *Restarts) due(d *pendingRestart) time.Time {
 	quiet := r.Quiet
 	if quiet <= 0 {
 		quiet = quietDefault
@@ -203,9 +203,9 @@ const (
 	longestRetry   = time.Minute
 )
 
-// settle restarts the workload if it needs that, and schedules a retry if a restart is
+// attempt restarts the workload if it needs that, and schedules a retry if a restart is
 // not possible now.
-func (r *Restarts) settle(ctx context.Context, w targets.Workload, d *doubt) {
+func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRestart) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	secrets := slices.Sorted(maps.Keys(d.secrets))
