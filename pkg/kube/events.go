@@ -38,7 +38,7 @@ type Recorder struct {
 	lost       atomic.Int64
 
 	mu     sync.Mutex
-	said   map[string]utterance // by object: the last message about it
+	said   map[string]eventMessage // by object: the last message about it
 	pruned time.Time
 }
 
@@ -47,8 +47,8 @@ type Reporter interface {
 	Report(subject string, err error)
 }
 
-// utterance is a message about an object, with its time.
-type utterance struct {
+// eventMessage is a message about an object, with its time.
+type eventMessage struct {
 	reason, message string
 	at              time.Time
 }
@@ -68,7 +68,7 @@ func (c *Client) NewRecorder(component string, reporter Reporter) *Recorder {
 			SpamKeyFunc: func(e *corev1.Event) string { return name(e.InvolvedObject) + "/" + e.Reason },
 		}),
 		waiting: make(chan *corev1.Event, maxWaiting),
-		said:    map[string]utterance{},
+		said:    map[string]eventMessage{},
 	}
 }
 
@@ -102,7 +102,7 @@ func (r *Recorder) Event(about corev1.ObjectReference, kind, reason, message str
 		Source: r.source, ReportingController: r.source.Component, ReportingInstance: r.source.Host,
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}:
-		r.said[key] = utterance{reason, message, now.Time}
+		r.said[key] = eventMessage{reason, message, now.Time}
 		r.prune(now.Time)
 	default:
 		r.lost.Add(1)
@@ -115,7 +115,7 @@ func (r *Recorder) prune(now time.Time) {
 		return
 	}
 	r.pruned = now
-	maps.DeleteFunc(r.said, func(_ string, u utterance) bool { return now.Sub(u.at) >= repeatAfter })
+	maps.DeleteFunc(r.said, func(_ string, u eventMessage) bool { return now.Sub(u.at) >= repeatAfter })
 }
 
 // name distinguishes an object from others, and from an earlier object with the same

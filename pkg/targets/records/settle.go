@@ -45,7 +45,7 @@ func (l *Lane) Settle(done Record) (after Status, again []Change) {
 	}
 	before := r.status
 	r.status = done.Status
-	r.status.settle(before, l.polled, time.Now())
+	r.status.derive(before, l.polled, time.Now())
 	if r.asks != done.asks {
 		r.status.Asked = true
 	}
@@ -55,8 +55,8 @@ func (l *Lane) Settle(done Record) (after Status, again []Change) {
 	return r.status, again
 }
 
-// settle derives the other fields from Err.
-func (s *Status) settle(before Status, polled, now time.Time) {
+// derive sets the other fields from Err.
+func (s *Status) derive(before Status, polled, now time.Time) {
 	if s.Err == nil {
 		s.Proven = now
 	} else if !before.Proven.IsZero() {

@@ -68,11 +68,11 @@ type outcome struct {
 
 // stage makes the changes and observes their arrival.
 type stage struct {
-	world    *world
-	board    *board
-	outcomes chan outcome
-	arrived  int
-	turn     int // counts rotations
+	world     *world
+	board     *board
+	outcomes  chan outcome
+	arrived   int
+	rotations int
 }
 
 // Settled forwards the outcome of a write. It never blocks. The stage checks the files

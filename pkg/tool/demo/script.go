@@ -20,9 +20,9 @@ type change struct {
 
 // rotate gives one variable of one group a new value.
 func (s *stage) rotate() (change, error) {
-	s.turn++
-	group := s.world.groups[s.turn%len(s.world.groups)]
-	id := group.variable(s.turn % len(names))
+	s.rotations++
+	group := s.world.groups[s.rotations%len(s.world.groups)]
+	id := group.variable(s.rotations % len(names))
 	value := randomValue()
 	err := s.world.server.Set(context.Background(), id, value)
 	return change{"rotated " + id, func() bool { return group.holds(value) }}, err
@@ -30,7 +30,7 @@ func (s *stage) rotate() (change, error) {
 
 // editTemplate changes the template of the group that has one.
 func (s *stage) editTemplate() (change, error) {
-	mark := fmt.Sprintf("# template, edition %d", s.turn+2)
+	mark := fmt.Sprintf("# template, edition %d", s.rotations+2)
 	group := s.world.templated()
 	err := s.world.writeTemplate(mark)
 	return change{"edited template " + group.name + ".tpl", func() bool { return group.holds([]byte(mark)) }}, err
