@@ -101,7 +101,7 @@ func execute(ctx context.Context, f execFlags, args []string) error {
 	}
 	defer clean()
 	beSidecar(&f.options.Sources)
-	standFast(unix.SIGPIPE)
+	ignoreSignals(unix.SIGPIPE)
 	if err := hide(); err != nil {
 		return err
 	}

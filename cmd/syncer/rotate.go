@@ -53,9 +53,9 @@ func byHand(set string, do func(rotation.Hand) error) error {
 	})
 }
 
-// orSteer handles the error of a manual step. If another process rotates the set, or the
+// commandInstead handles the error of a manual step. If another process rotates the set, or the
 // set is unreadable here, it sends a forced step to that process as a command.
-func (f *gateFlags) orSteer(cmd *cobra.Command, h rotation.Hand, err error, verb, id string) error {
+func (f *gateFlags) commandInstead(cmd *cobra.Command, h rotation.Hand, err error, verb, id string) error {
 	theirs := errors.Is(err, rotation.ErrOwned) || errors.Is(err, rotation.ErrUndeclared) || errors.Is(err, rotation.ErrForbidden)
 	if !theirs || !f.Force {
 		return err
@@ -167,7 +167,7 @@ func newRotatePromote() *cobra.Command {
 				if err == nil {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s is the primary\n", id)
 				}
-				return flags.orSteer(cmd, h, err, "promote", id)
+				return flags.commandInstead(cmd, h, err, "promote", id)
 			})
 		},
 	}
@@ -191,7 +191,7 @@ func newRotateRetire() *cobra.Command {
 				if err == nil {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s is retired\n", args[1])
 				}
-				return flags.orSteer(cmd, h, err, "retire", args[1])
+				return flags.commandInstead(cmd, h, err, "retire", args[1])
 			})
 		},
 	}

@@ -37,7 +37,7 @@ call it regularly. On a terminal, it shows the progress of each set.
 Exit status with --once: 0 if each set waits for its schedule or for its consumers,
 1 if a set could not reach that state.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			standFast(unix.SIGPIPE, unix.SIGHUP)
+			ignoreSignals(unix.SIGPIPE, unix.SIGHUP)
 			lines := logs.NewQueue(os.Stderr)
 			log, _, err := logs.New(format, lines)
 			if err != nil {

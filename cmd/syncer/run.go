@@ -45,7 +45,7 @@ Exit status: 0 after success, 1 after an error.`,
 
 // run applies the configuration until it is done.
 func run(ctx context.Context, o pipeline.Options) error {
-	standFast(unix.SIGPIPE, unix.SIGHUP)
+	ignoreSignals(unix.SIGPIPE, unix.SIGHUP)
 	p, stop, err := pipeline.New(o)
 	if err != nil {
 		return err
@@ -58,6 +58,6 @@ func run(ctx context.Context, o pipeline.Options) error {
 	return nil
 }
 
-// standFast makes this process ignore signals for its life. Processes that it starts
+// ignoreSignals makes this process ignore signals for its life. Processes that it starts
 // handle them as usual.
-func standFast(signals ...os.Signal) { signal.Notify(make(chan os.Signal, 1), signals...) }
+func ignoreSignals(signals ...os.Signal) { signal.Notify(make(chan os.Signal, 1), signals...) }
