@@ -60,8 +60,8 @@ func (s RotatedSet) clouds() (name string, adopted, others []string) {
 	return "", nil, nil
 }
 
-// minted reports whether the outside system makes all parts of a version.
-func (s RotatedSet) minted() bool {
+// issuedOutside reports whether the outside system makes all parts of a version.
+func (s RotatedSet) issuedOutside() bool {
 	return s.APIKeys != nil || s.AWS != nil || s.GCP != nil || s.Azure != nil
 }
 

@@ -74,7 +74,7 @@ type Config struct {
 	_ []target   `name:"targets" scope:"live"`
 	_ []Identity `name:"identities" scope:"lane"`
 
-	slips []slip // from the annotations
+	misspellings []misspelling // from the annotations
 }
 
 // Refresh is the periodic poll for changes. The zero Refresh disables it.

@@ -130,7 +130,7 @@ func (l *loader) config() *Config {
 		l.node(cfg)
 		cfg.Targets = l.targets(cfg)
 	}
-	if cfg.slips = l.slips; l.before != nil {
+	if cfg.misspellings = l.misspellings; l.before != nil {
 		l.keep(cfg)
 	}
 	return cfg

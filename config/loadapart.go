@@ -12,8 +12,8 @@ import (
 // holders contains the name of the owner of each variable and each login.
 type holders map[string]string
 
-// apart checks that sets share nothing: each variable and each login belongs to one set.
-func (l *loader) apart(items []item, sets []RotatedSet) {
+// checkSeparate checks that sets share nothing: each variable and each login belongs to one set.
+func (l *loader) checkSeparate(items []item, sets []RotatedSet) {
 	variables, logins := holders{}, holders{}
 	for i, set := range sets {
 		if set.Set == "" {

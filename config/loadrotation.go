@@ -63,7 +63,7 @@ func (l *loader) rotate(cfg *Config) {
 	for _, it := range list.items {
 		cfg.Rotation.Sets = append(cfg.Rotation.Sets, l.rotated(it, sets.items))
 	}
-	l.apart(list.items, cfg.Rotation.Sets)
+	l.checkSeparate(list.items, cfg.Rotation.Sets)
 }
 
 // rotatesAs returns the connection settings for changes of sets.
@@ -112,7 +112,7 @@ func (l *loader) generated(it item, set *RotatedSet) {
 	if !val.set {
 		if !set.Outside() {
 			l.fail(it["set"].key, "the set has neither generate nor an actuator; add one, such as generate: {random: 32}")
-		} else if !set.minted() {
+		} else if !set.issuedOutside() {
 			set.Generate.Password = &generate.Password{}
 		}
 		return
@@ -126,7 +126,7 @@ func (l *loader) generated(it item, set *RotatedSet) {
 		l.fail(val.key, "users of a database have passwords; generate a password, or remove this setting")
 	case set.APIKeys != nil:
 		l.fail(val.key, "Conjur creates the API keys; remove this setting")
-	case set.minted():
+	case set.issuedOutside():
 		l.fail(val.key, "the cloud creates the keys; remove this setting")
 	}
 }

@@ -16,18 +16,18 @@ func Reload(src Sources, before *Config) (cfg *Config, warnings []Problem, err e
 	return load(src, before)
 }
 
-// slip is an unknown annotation that resembles a setting.
-type slip struct {
+// misspelling is an unknown annotation that resembles a setting.
+type misspelling struct {
 	key, message string
 	group        *string // the group of the setting; nil for a process setting
 }
 
-// addSlips reports the slips. New ones in a running process are problems.
+// addSlips reports the misspellings. New ones in a running process are problems.
 func (l *loader) addSlips() {
-	for _, s := range l.slips {
-		same := func(other slip) bool { return other.key == s.key }
+	for _, s := range l.misspellings {
+		same := func(other misspelling) bool { return other.key == s.key }
 		switch {
-		case l.before == nil || slices.ContainsFunc(l.before.slips, same):
+		case l.before == nil || slices.ContainsFunc(l.before.misspellings, same):
 			l.warn(s.key, "%s", s.message)
 		case s.group == nil:
 			l.fail(s.key, "%s", s.message)
@@ -42,7 +42,7 @@ func (l *loader) keep(cfg *Config) {
 	name := func(t *targets.Target) targets.Key { return t.Key }
 	faulty := func(t *targets.Target) bool { return len(t.Faults) > 0 }
 	cfg.Targets = kept(l.before.Targets, cfg.Targets, name, faulty)
-	for _, t := range l.before.Targets { // a slip may hide a whole group
+	for _, t := range l.before.Targets { // a misspelling may hide a whole group
 		if len(l.takeFaults(t.Key)) > 0 {
 			cfg.Targets = append(cfg.Targets, t)
 		}

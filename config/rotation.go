@@ -78,7 +78,7 @@ type RotatedSet struct {
 
 // Outside reports whether an outside system must accept each version.
 func (s RotatedSet) Outside() bool {
-	return s.PostgreSQL != nil || s.minted() || s.HTTP != nil || s.Exec != nil
+	return s.PostgreSQL != nil || s.issuedOutside() || s.HTTP != nil || s.Exec != nil
 }
 
 // Confirm determines how to confirm that the consumers of a set have a version. All given

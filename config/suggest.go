@@ -6,9 +6,9 @@ import (
 	"github.com/secretsync/syncer/internal/suggest"
 )
 
-// slipOf returns the setting that the annotation key probably means, or false if no
+// misspellingOf returns the setting that the annotation key probably means, or false if no
 // setting is similar. name is the key without its domain.
-func slipOf(key, name string) (slip, bool) {
+func misspellingOf(key, name string) (misspelling, bool) {
 	base, group, hasGroup := strings.Cut(name, ".")
 	var known, groups []string
 	for _, s := range fileSettings() {
@@ -17,7 +17,7 @@ func slipOf(key, name string) (slip, bool) {
 	for _, s := range groupSettings() {
 		groups = append(groups, strings.TrimSuffix(s.annotation, "."))
 	}
-	s := slip{key: key}
+	s := misspelling{key: key}
 	best := suggest.Nearest(name, known)
 	if near := suggest.Nearest(base, groups); best == "" && near != "" {
 		best = near + ".{group}"

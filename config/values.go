@@ -38,9 +38,9 @@ type value struct {
 // values contains the settings of all sources; for each setting only the strongest
 // source.
 type values struct {
-	process item            // with the settings that only the configuration file may contain
-	groups  map[string]item // by the group's name
-	slips   []slip
+	process      item            // with the settings that only the configuration file may contain
+	groups       map[string]item // by the group's name
+	misspellings []misspelling
 }
 
 func newValues() values { return values{process: item{}, groups: map[string]item{}} }
@@ -60,8 +60,8 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 			if name == "inject-containers" || name == "inject-folder" {
 				continue // for the chart's admission policy
 			}
-			if s, ok := slipOf(key, name); ok {
-				v.slips = append(v.slips, s)
+			if s, ok := misspellingOf(key, name); ok {
+				v.misspellings = append(v.misspellings, s)
 			} else {
 				r.warn(key, notASetting)
 			}
