@@ -192,7 +192,7 @@ func (r *Recorder) send(ctx context.Context, e *corev1.Event) {
 	}
 	subject := "events in " + describeNamespace(e.Namespace)
 	if err != nil {
-		r.unsay(e)
+		r.allowRepeat(e)
 		r.reporter.Report(subject, fmt.Errorf("%w (this Event is lost; deliveries continue)", err))
 		return
 	}
@@ -203,8 +203,8 @@ func (r *Recorder) send(ctx context.Context, e *corev1.Event) {
 	r.reporter.Report(subject, err)
 }
 
-// unsay allows an Event that could not be sent to be repeated.
-func (r *Recorder) unsay(e *corev1.Event) {
+// allowRepeat allows an Event that could not be sent to be repeated.
+func (r *Recorder) allowRepeat(e *corev1.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := name(e.InvolvedObject)

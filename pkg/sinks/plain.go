@@ -40,7 +40,7 @@ func (p plain) read(dir folder) (State, stamps, error) {
 		return State{}, nil, step("look at the file", err)
 	}
 	seen := stampOf(info)
-	if givesWay(info) {
+	if isReplaceable(info) {
 		return State{}, stamps{p.path: seen}, nil
 	}
 	if err := regular(info); err != nil {
@@ -94,7 +94,7 @@ func (p plain) replaceable(dir folder) (there bool, err error) {
 		return false, nil
 	case err != nil:
 		return false, step("look at the file", err)
-	case givesWay(info):
+	case isReplaceable(info):
 		return true, nil
 	}
 	return true, regular(info)
@@ -114,8 +114,8 @@ func (p plain) leftovers(dir folder) ([]string, error) {
 	return names, nil
 }
 
-// givesWay reports whether a write can replace an object without losing content.
-func givesWay(info fs.FileInfo) bool {
+// isReplaceable reports whether a write can replace an object without losing content.
+func isReplaceable(info fs.FileInfo) bool {
 	return info.Mode()&(fs.ModeSymlink|fs.ModeNamedPipe|fs.ModeSocket) != 0
 }
 

@@ -57,7 +57,7 @@ func (d directory) swap(dir folder, c Changes) (stamps, error) {
 		err = replaceLink(dir, version, dataLink) // (5)
 	}
 	if err != nil {
-		return nil, errors.Join(err, takeBack(dir, version, added))
+		return nil, errors.Join(err, removeAdded(dir, version, added))
 	}
 	if err := step("sync the folder", dir.sync()); err != nil { // (6)
 		return nil, err
@@ -162,9 +162,9 @@ func (there shape) admit(names []string) error {
 	return errors.Join(errs...)
 }
 
-// takeBack removes what a failed write created before the swap, unless the swap
+// removeAdded removes what a failed write created before the swap, unless the swap
 // took place despite its error.
-func takeBack(dir folder, version string, added []string) error {
+func removeAdded(dir folder, version string, added []string) error {
 	data, err := dir.readlink(dataLink)
 	if data == version {
 		return nil

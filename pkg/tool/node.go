@@ -63,8 +63,8 @@ func readOf(entries []targets.Entry, ids map[string]bool) map[string]string {
 	return read
 }
 
-// nor names the node-specific variable that is missing as well as the general one.
-func nor(t *targets.Target, general string) string {
+// alsoMissing names the node-specific variable that is missing as well as the general one.
+func alsoMissing(t *targets.Target, general string) string {
 	for own, of := range t.Overrides {
 		if of == general && !t.Uses(own) {
 			return " (nor for " + own + ")"

@@ -95,7 +95,7 @@ func (o *offline) check(ts []*targets.Target) error {
 		}
 		for _, id := range t.Variables() {
 			if _, ok := o.values[id]; !ok && !seen[id] {
-				missing, seen[id] = append(missing, id+nor(t, id)), true
+				missing, seen[id] = append(missing, id+alsoMissing(t, id)), true
 			}
 		}
 	}

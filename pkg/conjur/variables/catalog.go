@@ -155,15 +155,15 @@ func (c *Catalog) read(ctx context.Context) (pages []page, err error) {
 		}
 		pages = append(pages, p)
 		if p.length < c.length {
-			return pages, c.vouch(ctx, r.Token)
+			return pages, c.verifyIdentity(ctx, r.Token)
 		}
 	}
 	return nil, fmt.Errorf("the list has more than %d pages", c.mostPages)
 }
 
-// vouch verifies that the first list belongs to this identity. For a missing
+// verifyIdentity verifies that the first list belongs to this identity. For a missing
 // variable, another value may be delivered instead.
-func (c *Catalog) vouch(ctx context.Context, t *conjur.Token) error {
+func (c *Catalog) verifyIdentity(ctx context.Context, t *conjur.Token) error {
 	if c.pages != nil || c.valued {
 		return nil
 	}

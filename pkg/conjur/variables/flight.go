@@ -70,10 +70,10 @@ func (fs *flights) start() {
 		return
 	}
 	fs.flying, fs.next = fs.next, nil
-	go fs.fly(fs.flying)
+	go fs.run(fs.flying)
 }
 
-func (fs *flights) fly(f *flight) {
+func (fs *flights) run(f *flight) {
 	answers := fs.client.load(f.ctx, slices.Sorted(maps.Keys(f.ids)))
 	f.cancel()
 	fs.mu.Lock()

@@ -95,7 +95,7 @@ func Apply(tx *store.Tx, r Request, st *policy.Statements) (*Result, error) {
 	}
 	// Removals come last, so that an object that the text both creates and removes
 	// is absent afterwards.
-	for _, step := range []func() error{l.drop, l.declare, l.relate, l.unrelate, l.delete} {
+	for _, step := range []func() error{l.drop, l.declare, l.relate, l.deleteRelations, l.delete} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -37,9 +37,9 @@ func (l *loader) relate() error {
 	return nil
 }
 
-// unrelate removes memberships and permissions that the branch granted. It ignores
+// deleteRelations removes memberships and permissions that the branch granted. It ignores
 // those that do not exist or that another branch granted.
-func (l *loader) unrelate() error {
+func (l *loader) deleteRelations() error {
 	for _, g := range l.st.Revokes {
 		for m := range l.memberships(g) {
 			if err := l.revoke(m); err != nil {
