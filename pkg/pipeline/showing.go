@@ -17,7 +17,7 @@ import (
 
 // shown tracks the Secrets that show sets of versions. A Secret counts if this process
 // delivered the set to it. If only an earlier process did, its identity must be permitted
-// to read the set. A Secret's own metadata is only a claim (decision 051).
+// to read the set. A Secret's own metadata is only a claim (decision 034).
 type shown struct {
 	permits map[string][]string // :: set → the namespaces that count; empty means all
 

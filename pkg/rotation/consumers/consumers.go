@@ -216,7 +216,7 @@ func behind(secrets []rotation.Shown, step uint64) (names []string) {
 	return names
 }
 
-// unread answers for the Secrets that can no longer be followed: decision 051.
+// unread answers for the Secrets that can no longer be followed: decision 034.
 func (c *Consumers) unread(doc *versions.Document, shown []rotation.Shown, all bool) rotation.Answer {
 	a := rotation.Answer{Open: true}
 	var last time.Time

@@ -68,7 +68,7 @@ func (k *Sink) ownAlone(ctx context.Context, t *targets.Target, live *corev1.Sec
 
 // write makes the edit and returns the resulting Secret. If a role grants update
 // and not patch, as the Secrets Provider's does, an update makes the changes that
-// it can (decision 022).
+// it can (decision 007).
 func (k *Sink) write(ctx context.Context, r records.Record, live *corev1.Secret, e *secretEdit) (*corev1.Secret, error) {
 	t := r.Spec
 	after, err := k.patchData(ctx, r, live, e)
