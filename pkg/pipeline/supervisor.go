@@ -200,17 +200,3 @@ func (s *supervisor) active() *pipeline {
 	defer s.mu.Unlock()
 	return s.current
 }
-
-// Healthy returns a problem that a restart of the process would solve.
-func (s *supervisor) Healthy() error {
-	p := s.active()
-	if p == nil {
-		return nil // another process works, or this one is about to start
-	}
-	for _, l := range p.lanes.all() {
-		if l.pool.Overdue() {
-			return fmt.Errorf("the workers of the identity %s have not finished a sync for too long; see SyncerWorkerStuck in docs/troubleshooting.md", l.name)
-		}
-	}
-	return nil
-}

@@ -18,7 +18,7 @@
 //
 // A batch returns all values or none. A refused batch is narrowed (narrow.go):
 // variables that the answer names are set aside, otherwise the chunk is halved. The
-// list of variables determines the order of requests (look.go, trust.go), and
+// list of variables determines the order of requests (listhints.go, trust.go), and
 // proves nothing. A variable that is set aside is later requested individually
 // (single.go). The list also defines the meaning of * (catalog.go).
 //
@@ -165,7 +165,7 @@ type Client struct {
 	trouble   retry.Rest    // while active, one server failure ends a call
 	memory    *memory
 	line      *lineLimit
-	route     atomic.Int32 // with a status for each variable; see values.go
+	route     atomic.Int32 // with a status for each variable; see pervariable.go
 	flights   flights
 	list      *Catalog     // of all variables, to consult after many refusals
 	looks     retry.Rest   // between such consultations

@@ -13,6 +13,20 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
+// Healthy returns a problem that a restart of the process would solve.
+func (s *supervisor) Healthy() error {
+	p := s.active()
+	if p == nil {
+		return nil // another process works, or this one is about to start
+	}
+	for _, l := range p.lanes.all() {
+		if l.pool.Overdue() {
+			return fmt.Errorf("the workers of the identity %s have not finished a sync for too long; see SyncerWorkerStuck in docs/troubleshooting.md", l.name)
+		}
+	}
+	return nil
+}
+
 // Ready returns why a required target is not delivered or may not be fresh. The remarks
 // name targets that do not count. A process on standby is ready.
 func (s *supervisor) Ready() (remarks []string, err error) {
