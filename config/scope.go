@@ -37,6 +37,9 @@ type Difference struct {
 	// of a list item comes first, as in "targets.db.format". An added or removed item is
 	// only its name, as in "targets.db".
 	Settings []string
+	// Rotation means that a setting of the rotation changed. RotationIdentity means that
+	// the connection for sets did.
+	Rotation, RotationIdentity bool
 	// Lanes are the names of the identities whose connection to Conjur changed, and of
 	// those that were added or removed. The default identity is "".
 	Lanes []string
@@ -65,6 +68,8 @@ func addScopes(scopes map[string]Scope, prefix string, of Scope, table []setting
 func Compare(before, after *Config) Difference {
 	var d Difference
 	d.compare("", fileSettings(), before, after)
+	d.Rotation = differ(section("rotation"), before, after)
+	d.RotationIdentity = !same(reflect.ValueOf(before.Rotation.Conjur), reflect.ValueOf(after.Rotation.Conjur))
 	if before.Folders != after.Folders {
 		d.add("folders", ScopeProcess)
 	}
@@ -115,6 +120,13 @@ func (d *Difference) compare(prefix string, table []setting, before, after any) 
 			d.add(prefix+s.name, s.scope)
 		}
 	}
+}
+
+// differ reports whether a setting of a table differs between two structs.
+func differ(table []setting, before, after any) bool {
+	var d Difference
+	d.compare("", table, before, after)
+	return len(d.Settings) > 0
 }
 
 // same reports whether two fields have the same value. It ignores the API key within a

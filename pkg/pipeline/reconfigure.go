@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -109,12 +108,6 @@ func (p *pipeline) changeLanes(before, cfg *config.Config) (lanes, leaving []*la
 		}
 	}
 	return append(lanes, made...), leaving, nil
-}
-
-// rotatesAnew reports whether the rotation of sets, or the identity that rotates,
-// changes.
-func rotatesAnew(before, after *config.Config) bool {
-	return slices.ContainsFunc(config.Compare(before, after).Settings, func(name string) bool { return strings.HasPrefix(name, "rotation.") })
 }
 
 // apply applies another configuration to a lane that stays.

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +47,7 @@ type rotating struct {
 func (rs *rotations) prepare(before, cfg *config.Config) (r *rotating, err error) {
 	old := rs.now.Load()
 	switch {
-	case before != nil && !rotatesAnew(before, cfg):
+	case before != nil && !config.Compare(before, cfg).Rotation:
 		return old, nil
 	case len(cfg.Rotation.Sets) == 0:
 		return nil, nil
@@ -60,7 +59,7 @@ func (rs *rotations) prepare(before, cfg *config.Config) (r *rotating, err error
 	}
 	if old != nil {
 		parts.Reports = old.rotator.Reports()
-		if !slices.Contains(config.Compare(before, cfg).Settings, "rotation.identity") {
+		if !config.Compare(before, cfg).RotationIdentity {
 			r.client = old.client
 		}
 	}
