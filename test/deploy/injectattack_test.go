@@ -74,3 +74,13 @@ func TestHugePodsGetSyncerAsAWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestInvalidPodsAreToldByTheAPIServer, not by an error of the policy.
+func TestInvalidPodsAreToldByTheAPIServer(t *testing.T) {
+	i := inject(t, "")
+	pod := i.pod()
+	pod.Spec.Containers = nil
+	if _, err := i.try(t, pod); err == nil || !strings.HasSuffix(err.Error(), "spec.containers: Required value") {
+		t.Errorf("without containers: %v", err)
+	}
+}

@@ -56,6 +56,11 @@ func ownInit(p *corev1.Pod, _ string) {
 	p.Spec.InitContainers = []corev1.Container{confined("migrate"), confined("second")}
 }
 
+func windows(p *corev1.Pod, _ string) {
+	p.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
+	p.Spec.SecurityContext.SeccompProfile, p.Spec.Containers[0].SecurityContext = nil, nil
+}
+
 func helper(p *corev1.Pod, _ string) {
 	p.Spec.Containers = append(p.Spec.Containers, confined("helper"))
 }
@@ -145,14 +150,21 @@ var refused = map[string]struct {
 	"a variable":                {annotate("inject-folder", "/etc/$(HOME)"), []string{"inject-folder to an absolute path"}},
 	"the end of a literal":      {annotate("inject-folder", `/a"), "name": dyn("podinfo`), []string{"inject-folder to an absolute path"}},
 	"a long folder":             {annotate("inject-folder", "/"+strings.Repeat("a", 256)), []string{"inject-folder to an absolute path"}},
-	"the status folder":         {annotate("inject-folder", "/conjur/status/a"), []string{"outside /conjur/status"}},
-	"above the status folder":   {annotate("inject-folder", "/conjur"), []string{"outside /conjur/status"}},
-	"an unknown container":      {annotate("inject-containers", "app,ap"), []string{"lists a container that the Pod does not have"}},
-	"no name in the list":       {annotate("inject-containers", " , "), []string{"lists a container that the Pod does not have"}},
-	"the end of an expression":  {annotate("inject-containers", "app\")] + [JSONPatch{op: \"remove\", path: \"/spec\"}] //\n"), []string{"lists a container that the Pod does not have"}},
-	"an unknown annotation":     {annotate("inject-container", "app"), []string{"only conjur.org/inject-containers and conjur.org/inject-folder exist"}},
-	"several":                   {all(labelled("yes"), annotate("inject-folder", "a"), mounting("/conjur/status")), []string{`to "true", "init"`, "absolute path", "move the mounts"}},
-	"a line break and a mount":  {all(annotate("inject-folder", "/etc/a\nb"), mounting("/conjur/secrets")), []string{"inject-folder to an absolute path", "move the mounts in /conjur/secrets"}},
+	"a folder of the system":    {annotate("inject-folder", "/etc"), []string{"not a folder of the system"}},
+	"in the kernel's files":     {annotate("inject-folder", "/proc/self"), []string{"not a folder of the system"}},
+	"a mount with dots":         {mounting("/var/../conjur/secrets"), []string{"get the secrets without .."}},
+	"a Windows Pod":             {windows, []string{"the Pod is for Windows"}},
+	"a Windows node": {func(p *corev1.Pod, _ string) {
+		p.Spec.NodeSelector = map[string]string{"kubernetes.io/os": "windows"}
+	}, []string{"the Pod is for Windows"}},
+	"the status folder":        {annotate("inject-folder", "/conjur/status/a"), []string{"outside /conjur/status"}},
+	"above the status folder":  {annotate("inject-folder", "/conjur"), []string{"outside /conjur/status"}},
+	"an unknown container":     {annotate("inject-containers", "app,ap"), []string{"lists a container that the Pod does not have"}},
+	"no name in the list":      {annotate("inject-containers", " , "), []string{"lists a container that the Pod does not have"}},
+	"the end of an expression": {annotate("inject-containers", "app\")] + [JSONPatch{op: \"remove\", path: \"/spec\"}] //\n"), []string{"lists a container that the Pod does not have"}},
+	"an unknown annotation":    {annotate("inject-container", "app"), []string{"only conjur.org/inject-containers and conjur.org/inject-folder exist"}},
+	"several":                  {all(labelled("yes"), annotate("inject-folder", "a"), mounting("/conjur/status")), []string{`to "true", "init"`, "absolute path", "move the mounts"}},
+	"a line break and a mount": {all(annotate("inject-folder", "/etc/a\nb"), mounting("/conjur/secrets")), []string{"inject-folder to an absolute path", "move the mounts in /conjur/secrets"}},
 	"many containers": {func(p *corev1.Pod, _ string) {
 		p.Spec.Volumes = []corev1.Volume{emptyVolume("own")}
 		for n := range 100 {

@@ -113,13 +113,16 @@ func (p *shape) containers() (all []*corev1.Container) {
 
 // wrongFolder reports whether the secrets cannot be mounted at a folder.
 func (s *Sidecar) wrongFolder(folder string) bool {
-	return !folders.MatchString(folder) || len(folder) > 256 || path.Clean(folder) != folder ||
+	return !folders.MatchString(folder) || len(folder) > 256 || path.Clean(folder) != folder || systemFolders.MatchString(folder) ||
 		slices.ContainsFunc(s.Mounts[1:], func(m corev1.VolumeMount) bool {
 			return within(folder, m.MountPath) || within(m.MountPath, folder)
 		})
 }
 
-var folders = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`)
+var (
+	folders       = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`)
+	systemFolders = regexp.MustCompile(`^/(bin|dev|etc|lib|lib64|proc|run|sbin|sys|tmp|usr|var)$|^/(dev|proc|sys)/`)
+)
 
 // mistakes lists the errors in the label, the annotations and the user of the Pod.
 func (p *shape) mistakes() (list []string) {
@@ -135,7 +138,7 @@ func (p *shape) mistakes() (list []string) {
 	for _, m := range p.Mounts[1:] {
 		places = append(places, m.MountPath)
 	}
-	add(p.wrongFolder, "set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, outside %s", strings.Join(places, " "))
+	add(p.wrongFolder, "set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, not a folder of the system, outside %s", strings.Join(places, " "))
 	for key := range maps.Keys(p.pod.Annotations) {
 		if strings.HasPrefix(key, "conjur.org/inject-") && key != containersAnnotation && key != folderAnnotation {
 			add(true, "of the annotations that begin with conjur.org/inject-, only conjur.org/inject-containers and conjur.org/inject-folder exist: remove the others")
@@ -148,12 +151,15 @@ func (p *shape) mistakes() (list []string) {
 	security := p.pod.Spec.SecurityContext
 	add(security != nil && security.RunAsUser != nil && *security.RunAsUser == 0,
 		"the Pod's securityContext.runAsUser is 0, and Syncer does not run as root: set it at the containers that need it")
+	windows := p.pod.Spec.OS != nil && p.pod.Spec.OS.Name == corev1.Windows || p.pod.Spec.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
+	add(windows, "the Pod is for Windows, and Syncer for Linux: remove the label")
 	return list
 }
 
 // parts lists what the Pod has already and would then have twice.
 func (p *shape) parts() (list []string) {
 	var occupied []string
+	climbing := false
 	places := []string{p.folder}
 	for _, m := range p.Mounts[1:] {
 		places = append(places, m.MountPath)
@@ -162,9 +168,18 @@ func (p *shape) parts() (list []string) {
 		if c.Name == Name {
 			list = append(list, "the Pod already has a container syncer: rename it")
 		}
-		if slices.Contains(p.chosen, c.Name) && slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
-			return slices.ContainsFunc(places, func(place string) bool { return within(path.Clean("/"+m.MountPath), place) })
-		}) {
+		if !slices.Contains(p.chosen, c.Name) {
+			continue
+		}
+		occupies := false
+		for _, m := range c.VolumeMounts {
+			if slices.Contains(strings.Split(m.MountPath, "/"), "..") {
+				climbing = true // and the policy does not know the place
+				continue
+			}
+			occupies = occupies || slices.ContainsFunc(places, func(place string) bool { return within(path.Clean("/"+m.MountPath), place) })
+		}
+		if occupies {
 			occupied = append(occupied, c.Name)
 		}
 	}
@@ -172,6 +187,9 @@ func (p *shape) parts() (list []string) {
 		if slices.ContainsFunc(p.Volumes, func(own corev1.Volume) bool { return own.Name == v.Name }) {
 			list = append(list, fmt.Sprintf("the Pod already has a volume %s: rename it", v.Name))
 		}
+	}
+	if climbing {
+		list = append(list, "write the mount paths of the containers that get the secrets without ..")
 	}
 	if n := len(occupied); n > 9 {
 		occupied = []string{occupied[0], fmt.Sprintf("%d other containers", n-1)}

@@ -63,7 +63,8 @@ these expressions, never a part of them.
 - name: rightFolder
   expression: >-
     variables.ownFolder == "" || variables.ownFolder.matches("^(/[A-Za-z0-9._-]+)+$") && variables.ownFolder.size() <= 256 &&
-    !variables.ownFolder.split("/").exists(name, name in [".", ".."])
+    !variables.ownFolder.split("/").exists(name, name in [".", ".."]) &&
+    !variables.ownFolder.matches("^/(bin|dev|etc|lib|lib64|proc|run|sbin|sys|tmp|usr|var)$|^/(dev|proc|sys)/")
     {{- range slice $mounts 1 }} &&
     !(variables.ownFolder + "/").startsWith({{ printf "%s/" .mountPath | toJson }}) &&
     !{{ printf "%s/" .mountPath | toJson }}.startsWith(variables.ownFolder + "/")
@@ -74,7 +75,7 @@ these expressions, never a part of them.
 - name: inits
   expression: object.spec.?initContainers.orValue([])
 - name: containers
-  expression: object.spec.?containers.orValue([])
+  expression: "dyn(object.spec.containers) == null ? [] : object.spec.containers"
 - name: initNames
   expression: variables.inits.map(c, string(c.name))
 - name: containerNames
@@ -95,7 +96,7 @@ these expressions, never a part of them.
     (variables.label == "init" && variables.ownMode == "sidecar" ?
     [{{ printf "the label %s is \"init\", but the annotation conjur.org/container-mode is sidecar: remove one of them" $label | toJson }}] : []) +
     (variables.rightFolder ? [] :
-    ["set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, outside
+    ["set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, not a folder of the system, outside
     {{- range slice $mounts 1 }} {{ .mountPath }}{{ end }}"]) +
     (variables.annotations.exists(key, key.startsWith("conjur.org/inject-") &&
     !(key in ["conjur.org/inject-containers", "conjur.org/inject-folder"])) ?
@@ -104,7 +105,9 @@ these expressions, never a part of them.
     variables.listed.exists(name, !(name in variables.initNames || name in variables.containerNames)) ?
     ["the annotation conjur.org/inject-containers lists a container that the Pod does not have: list names of its containers, separated by commas"] : []) +
     (object.spec.?securityContext.?runAsUser.orValue(1) == 0 ?
-    ["the Pod's securityContext.runAsUser is 0, and Syncer does not run as root: set it at the containers that need it"] : [])
+    ["the Pod's securityContext.runAsUser is 0, and Syncer does not run as root: set it at the containers that need it"] : []) +
+    (object.spec.?os.?name.orValue("") == "windows" || object.spec.?nodeSelector[?"kubernetes.io/os"].orValue("") == "windows" ?
+    ["the Pod is for Windows, and Syncer for Linux: remove the label"] : [])
 - name: occupied # the chosen containers that mount something at or below a folder of the secrets
   expression: >-
     (variables.inits + variables.containers).filter(c, c.name in variables.chosen &&
@@ -118,6 +121,9 @@ these expressions, never a part of them.
     .map(c, "the Pod already has a container syncer: rename it") +
     object.spec.?volumes.orValue([]).filter(v, v.name in {{ toJson $volumes }})
     .map(v, "the Pod already has a volume " + v.name + ": rename it") +
+    ((variables.inits + variables.containers).exists(c, c.name in variables.chosen &&
+    c.?volumeMounts.orValue([]).exists(m, ".." in m.mountPath.split("/"))) ?
+    ["write the mount paths of the containers that get the secrets without .."] : []) +
     (variables.occupied.size() == 0 ? [] :
     ["move the mounts in " + variables.folder +
     {{- range slice $mounts 1 }} {{ printf " or %s" .mountPath | toJson }} +{{ end }} " of " +
@@ -127,7 +133,7 @@ these expressions, never a part of them.
 {{/* The change of a Pod, as the operations of a JSON patch. */}}
 {{- define "syncer.injectPatch" -}}
 {{- $mounts := include "syncer.sidecarMounts" . | fromYamlArray -}}
-variables.mistakes.size() + variables.parts.size() > 0 ? [] :
+variables.mistakes.size() + variables.parts.size() > 0 || variables.chosen.size() == 0 ? [] :
 {{- range $list := list "initContainers" "containers" }}
 {{- $of := eq $list "containers" | ternary "variables.containers" "variables.inits" }}
 {{- $names := eq $list "containers" | ternary "variables.containerNames" "variables.initNames" }}
