@@ -23,32 +23,32 @@ address of the authenticator is in the ConfigMap alone. */}}
 {{- if .apiKey.secretName }}
 - name: conjur-api-key
   secret:
-    secretName: {{ .apiKey.secretName }}
+    secretName: {{ quote .apiKey.secretName }}
     items:
-      - key: {{ .apiKey.key }}
+      - key: {{ quote .apiKey.key }}
         path: api-key
 {{- else }}
 - name: conjur-token
   projected:
     sources:
       - serviceAccountToken:
-          audience: {{ .token.audience }}
+          audience: {{ quote .token.audience }}
           expirationSeconds: {{ int .token.expirationSeconds }}
           path: token
 {{- end }}
 {{- if .certificate.configMapName }}
 - name: conjur-certificate
   configMap:
-    name: {{ .certificate.configMapName }}
+    name: {{ quote .certificate.configMapName }}
     items:
-      - key: {{ .certificate.key }}
+      - key: {{ quote .certificate.key }}
         path: ca.crt
 {{- else if .certificate.secretName }}
 - name: conjur-certificate
   secret:
-    secretName: {{ .certificate.secretName }}
+    secretName: {{ quote .certificate.secretName }}
     items:
-      - key: {{ .certificate.key }}
+      - key: {{ quote .certificate.key }}
         path: ca.crt
 {{- end }}
 {{- end }}
@@ -210,7 +210,7 @@ volumes of memory, old and new ones beside each other.
 {{- with .Values.credentials.connectConfigMap -}}
 envFrom:
   - configMapRef:
-      name: {{ . }}
+      name: {{ quote . }}
 {{- end }}
 {{- end -}}
 

@@ -143,7 +143,7 @@ than Syncer's could not delete what it has taken up.
 {{- with .Values.sidecar.templatesConfigMap }}
 - name: conjur-templates
   configMap:
-    name: {{ . }}
+    name: {{ quote . }}
 {{- end }}
 {{ include "syncer.credentialVolumes" . | trim }}
 {{- end -}}
