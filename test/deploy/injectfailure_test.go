@@ -155,22 +155,13 @@ func TestReleasesInjectTheirOwnLabel(t *testing.T) {
 // only if the value says so.
 func TestLabelOfANamespace(t *testing.T) {
 	i, pods := inject(t, "inject: {namespaces: true}"), inject(t, "")
-	label := func(i injection, value string) {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{i.label: value}}})
-		if err == nil {
-			_, err = cluster.Core.Namespaces().Patch(t.Context(), i.namespace, types.MergePatchType, patch, metav1.PatchOptions{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	bare := func(i injection) *corev1.Pod {
 		pod := i.pod()
 		delete(pod.Labels, i.label)
 		return pod
 	}
-	label(i, "init")
-	label(pods, "init")
+	i.labelNamespace(t, "init")
+	pods.labelNamespace(t, "init")
 	if made := i.awaitSyncer(t, bare(i)); made.Spec.InitContainers[0].RestartPolicy != nil {
 		t.Error("a sidecar, want an init container")
 	}
@@ -185,12 +176,12 @@ func TestLabelOfANamespace(t *testing.T) {
 			t.Errorf("a Pod with the label %s: %v", value, err)
 		}
 	}
-	label(i, "perhaps")
+	i.labelNamespace(t, "perhaps")
 	proctest.Eventually(t, "a message", func() bool {
 		_, err := i.try(t, bare(i))
 		return err != nil && strings.Contains(err.Error(), `to "true", "init" or "false"`)
 	})
-	label(i, "false")
+	i.labelNamespace(t, "false")
 	proctest.Eventually(t, "a Pod without Syncer", func() bool {
 		made, err := i.try(t, bare(i))
 		return err == nil && !isInjected(made)

@@ -91,7 +91,9 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   labels:
-    {{- merge (include "syncer.selectorLabels" . | fromYaml) .Values.podLabels | toYaml | nindent 4 }}
+    {{- /* In a namespace with the label, Syncer gets no second Syncer. */}}
+    {{- $inject := .Values.inject.enabled | ternary (dict .Values.inject.label "false") dict }}
+    {{- merge (include "syncer.selectorLabels" . | fromYaml) .Values.podLabels $inject | toYaml | nindent 4 }}
 spec:
   serviceAccountName: {{ include "syncer.serviceAccountName" . }}
   automountServiceAccountToken: true
