@@ -23,7 +23,6 @@ written. With --output json, standard output is an object with the manifest, the
 and the problems.`, 1,
 		func(*cobra.Command, []string) error { return t.Migrate(image) })
 	cmd.Flags().StringVar(&image, "image", defaultImage, "Syncer's image")
-	cmd.Flags().StringVar(&t.Inject, "inject", "", "the chart's values, as a file: write the sidecar that they describe into workloads with the label")
 	addManifestFlags(cmd, &t)
 	_ = cmd.MarkFlagRequired("file")
 	return cmd

@@ -31,6 +31,9 @@ func (t *Tool) injected(m *manifest.Manifest, w *manifest.Workload, sidecar *inj
 	if _, inside := w.Pod.Labels[sidecar.Label]; !inside && w.OwnLabels[sidecar.Label] != "" {
 		return nil, []config.Problem{{Key: w.String(), Message: "the label " + sidecar.Label + " is the " + w.Kind + "'s own; put it below the Pod template's metadata.labels"}}
 	}
+	if _, ok := w.Annotations[sidecar.Label]; ok {
+		return nil, []config.Problem{{Key: w.String(), Message: sidecar.Label + " is an annotation; write it as a label of the Pod"}}
+	}
 	if !sidecar.Wanted(&w.Pod) || t.Container != "" && t.Container != injection.Name {
 		return nil, nil
 	}

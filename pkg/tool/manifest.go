@@ -92,7 +92,10 @@ func (t *Tool) providers(m *manifest.Manifest) (found []secretsprovider.Provider
 	var without []config.Problem
 	sidecar, err := t.sidecar()
 	if err != nil {
-		return nil, []config.Problem{{Key: "--inject", Message: err.Error()}}
+		for _, e := range joined.Errors(err) {
+			problems = append(problems, config.Problem{Key: "--inject", Message: e.Error()})
+		}
+		return nil, problems
 	}
 	for _, w := range m.Workloads {
 		containers, err := w.Providers(t.Container)
@@ -109,7 +112,8 @@ func (t *Tool) providers(m *manifest.Manifest) (found []secretsprovider.Provider
 		switch {
 		case err == nil:
 		case secretsprovider.Annotated(w.Annotations):
-			problems = append(problems, config.Problem{Key: w.String(), Message: err.Error()})
+			problems = append(problems, config.Problem{Key: w.String(), Message: err.Error() +
+				"; if the chart's policy adds Syncer, the Pod lacks the label " + sidecar.Label + ", or --inject the chart's values with another label"})
 		default:
 			without = append(without, config.Problem{Key: w.String(), Message: err.Error()})
 		}

@@ -41,8 +41,9 @@ type Tool struct {
 	Container string
 	// Values is the file of values for rendering; "-" is standard input.
 	Values string
-	// Inject is a file of the chart's values. Migrate writes the sidecar that they describe
-	// into the workloads with the chart's label. If empty, it writes none.
+	// Inject is a file of the chart's values. Workloads with their label have the sidecar
+	// that they describe; Migrate writes it. If empty, the chart's default label counts, the
+	// connection is not known, and Migrate writes none.
 	Inject string
 	// Output is the format of the output.
 	Output   output.Format

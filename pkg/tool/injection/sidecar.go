@@ -5,6 +5,7 @@ package injection
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -47,7 +48,14 @@ func Render(values []byte) (*Sidecar, error) {
 	if err := sigsyaml.Unmarshal(values, &own); err != nil {
 		return nil, fmt.Errorf("the values are not a YAML map: %w", err)
 	}
+	defaults, err := readChart("values.yaml")
+	if err != nil {
+		return nil, err
+	}
 	merge(all, own)
+	if err := errors.Join(append(unknown("", own, defaults), invalid(all)...)...); err != nil {
+		return nil, err
+	}
 	meta, err := readChart("Chart.yaml")
 	if err != nil {
 		return nil, err
@@ -79,33 +87,10 @@ func readChart(name string) (content map[string]any, err error) {
 	return content, sigsyaml.Unmarshal(text, &content)
 }
 
-// section returns a map in the values. If the user replaced it by something else, it
-// returns an empty map.
-func section(values map[string]any, name string) map[string]any {
-	m, ok := values[name].(map[string]any)
-	if !ok {
-		m = map[string]any{}
-		values[name] = m
-	}
-	return m
-}
+// failure is what a template says of the values.
+type failure string
 
-// merge puts values over the defaults, as Helm does: null removes a default.
-func merge(into, values map[string]any) {
-	for key, value := range values {
-		to, from := into[key], value
-		a, isMap := to.(map[string]any)
-		b, both := from.(map[string]any)
-		switch {
-		case value == nil:
-			delete(into, key)
-		case isMap && both:
-			merge(a, b)
-		default:
-			into[key] = value
-		}
-	}
-}
+func (f failure) Error() string { return string(f) }
 
 // renderInto renders a named template of the chart, and decodes its YAML.
 func renderInto(into any, name string, scope map[string]any) error {
@@ -117,6 +102,7 @@ func renderInto(into any, name string, scope map[string]any) error {
 		err := t.ExecuteTemplate(&out, name, scope)
 		return out.String(), err
 	}
+	functions["fail"] = func(message string) (string, error) { return "", failure(message) }
 	functions["toYaml"] = func(v any) (string, error) {
 		text, err := sigsyaml.Marshal(v)
 		return strings.TrimSuffix(string(text), "\n"), err
@@ -128,7 +114,11 @@ func renderInto(into any, name string, scope map[string]any) error {
 		return err
 	}
 	var out bytes.Buffer
-	if err := t.ExecuteTemplate(&out, name, scope); err != nil {
+	err := t.ExecuteTemplate(&out, name, scope)
+	if told, ok := errors.AsType[failure](err); ok {
+		return told // without the places in the templates
+	}
+	if err != nil {
 		return err
 	}
 	return sigsyaml.UnmarshalStrict(out.Bytes(), into)

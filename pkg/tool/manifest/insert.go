@@ -2,6 +2,8 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -24,6 +26,7 @@ type Addition struct {
 // inserts lines; every other byte stays. A Pod must be written in block style where lines
 // are inserted.
 func (m *Manifest) With(additions map[*Workload]Addition) ([]byte, error) {
+	var problems []error
 	out := make([][]byte, len(m.texts))
 	for i, t := range m.texts {
 		var lines []insertion
@@ -33,12 +36,15 @@ func (m *Manifest) With(additions map[*Workload]Addition) ([]byte, error) {
 				continue
 			}
 			more, err := w.insertions(a)
-			if err != nil {
-				return nil, within(w.String(), err)
-			}
 			lines = append(lines, more...)
+			problems = append(problems, within(w.String(), err))
 		}
-		out[i] = insert(t.bytes, lines)
+		if errors.Join(problems...) == nil {
+			out[i] = insert(t.bytes, lines)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
 	}
 	text := bytes.Join(out, []byte("\n---\n"))
 	return text, m.checkInserted(text, additions)
@@ -69,9 +75,11 @@ func insert(text []byte, lines []insertion) []byte {
 func (w *Workload) insertions(a Addition) (lines []insertion, err error) {
 	add := func(in *yaml.Node, key, before string, items any) {
 		l, problem := place(in, key, before, items)
-		if lines = append(lines, l); err == nil {
-			err = problem
+		if problem != nil {
+			_, at := pair(in, key)
+			problem = fmt.Errorf("line %d: cannot insert %s: %w", cmp.Or(at, in).Line, key, problem)
 		}
+		lines, err = append(lines, l), errors.Join(err, problem)
 	}
 	add(w.spec, "initContainers", "containers", []corev1.Container{a.Init})
 	add(w.spec, "volumes", "containers", a.Volumes)
@@ -96,13 +104,18 @@ func place(in *yaml.Node, key, before string, items any) (insertion, error) {
 	if err != nil {
 		return insertion{}, err
 	}
-	blocked := fmt.Errorf("line %d: cannot insert %s, because the lines are not in block style; write each key on a separate line", in.Line, key)
-	if in.Kind != yaml.MappingNode || in.Style&yaml.FlowStyle != 0 {
-		return insertion{}, blocked
+	if in.Kind == yaml.AliasNode {
+		return insertion{}, fmt.Errorf("*%s stands for another map; write that map here instead", in.Value)
+	}
+	if in.Style&yaml.FlowStyle != 0 {
+		return insertion{}, errors.New("the map is in braces; write each key on its own line")
 	}
 	if _, list := pair(in, key); list != nil {
-		if list.Kind != yaml.SequenceNode || list.Style&yaml.FlowStyle != 0 || len(list.Content) == 0 {
-			return insertion{}, blocked
+		switch {
+		case list.Kind == yaml.AliasNode:
+			return insertion{}, fmt.Errorf("*%s stands for another list; write that list here instead", list.Value)
+		case list.Style&yaml.FlowStyle != 0 || len(list.Content) == 0:
+			return insertion{}, errors.New(`the list is empty or in brackets; remove it if it is empty, or write each item on a line that begins with "- "`)
 		}
 		return insertion{list.Line, list.Column, text}, nil
 	}
@@ -111,7 +124,7 @@ func place(in *yaml.Node, key, before string, items any) (insertion, error) {
 		next = in.Content[2]
 	}
 	if next == nil || next.Line == in.Content[0].Line && next != in.Content[0] {
-		return insertion{}, blocked
+		return insertion{}, errors.New("there is no line before which it can be; write each key on its own line")
 	}
 	return insertion{next.Line, next.Column, append([]byte(key+":\n"), text...)}, nil
 }

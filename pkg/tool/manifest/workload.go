@@ -24,7 +24,8 @@ type Workload struct {
 	// Pod is the whole Pod, and Text the index of its text.
 	Pod  corev1.PodTemplateSpec
 	Text int
-	// OwnLabels are the labels of the workload object, not those of the Pod.
+	// OwnLabels are the labels of the workload object and of a CronJob's Jobs, not those of
+	// the Pod.
 	OwnLabels map[string]string
 	// Containers are all containers of the Pod, init containers first.
 	Containers []*Container
@@ -94,8 +95,10 @@ func (m *Manifest) addWorkload(text int, o object) error {
 	if err != nil {
 		return within(w.String(), err)
 	}
-	if err := decode(valueIn(o.node, "metadata", "labels"), &w.OwnLabels); err != nil {
-		return within(w.String(), err)
+	for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "jobTemplate", "metadata", "labels"}} {
+		if err := decode(valueIn(o.node, labels...), &w.OwnLabels); err != nil {
+			return within(w.String(), err)
+		}
 	}
 	var own map[string]yaml.Node
 	if err := valueIn(o.node, "metadata", "annotations").Decode(&own); err != nil {
