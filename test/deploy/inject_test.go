@@ -154,20 +154,42 @@ func TestInjectedPodIsTheOneOfTheTemplates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := inject(t, values)
 			written := i.handWritten(t)
-			want, err := i.try(t, written)
-			if err != nil {
-				t.Fatal(err)
-			}
-			labelled := without(written)
-			labelled.Labels[i.label] = "true"
-			got, err := i.try(t, labelled)
-			if err != nil {
-				t.Fatal(err)
-			}
-			assertSame(t, want.Spec, got.Spec)
-			i.assertToolAdds(t, labelled, got)
+			i.assertSameAsWritten(t, written, without(written))
+			written.Spec.Containers = append(written.Spec.Containers, confined("helper"))
+			listed := without(written)
+			listed.Annotations["conjur.org/inject-containers"] = "app"
+			i.assertSameAsWritten(t, written, listed)
 		})
 	}
+}
+
+// TestModeOfAPodIsTheOneOfTheTemplates: the label init, and the annotation, are the
+// chart's value sidecar.mode.
+func TestModeOfAPodIsTheOneOfTheTemplates(t *testing.T) {
+	for mode, other := range map[string]string{"sidecar": "init", "init": "sidecar"} {
+		i := inject(t, "sidecar: {startup: hook, mode: "+other+"}")
+		i.values["sidecar"] = map[string]any{"startup": "hook", "mode": mode}
+		written := i.handWritten(t)
+		pod := without(written)
+		pod.Annotations["conjur.org/container-mode"] = mode
+		i.assertSameAsWritten(t, written, pod)
+	}
+}
+
+// assertSameAsWritten checks that the label makes of a Pod the hand-written one.
+func (i injection) assertSameAsWritten(t *testing.T, written, pod *corev1.Pod) {
+	t.Helper()
+	want, err := i.try(t, written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Labels[i.label] = "true"
+	got, err := i.try(t, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	assertSame(t, want.Spec, got.Spec)
+	i.assertToolAdds(t, pod, got)
 }
 
 // assertToolAdds checks that the tool makes the same of a Pod as the API server.
