@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -138,4 +139,33 @@ func TestLabelledJobsComplete(t *testing.T) {
 			return strings.HasPrefix(j.Name, "cron-") && j.Status.Succeeded > 0
 		})
 	})
+}
+
+// TestTypesOfPoliciesAreRight: the controller that compares the expressions of the chart's
+// policies with the types of the API has no warning. The changing policy has no such check,
+// but the same variables.
+func TestTypesOfPoliciesAreRight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop())
+	r := w.release(map[string]any{"inject": map[string]any{"enabled": true, "namespaces": true, "label": "test.example/" + w.namespace}})
+	checked := 0
+	for _, o := range r.Objects(t) {
+		if o.GetKind() != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		checked++
+		var status admissionv1.ValidatingAdmissionPolicyStatus
+		w.eventually("types of "+o.GetName(), func() bool {
+			policy, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(w.t.Context(), o.GetName(), metav1.GetOptions{})
+			w.check(err)
+			status = policy.Status
+			return status.TypeChecking != nil && status.ObservedGeneration == policy.Generation
+		})
+		for _, warning := range status.TypeChecking.ExpressionWarnings {
+			t.Errorf("%s: %s: %s", o.GetName(), warning.FieldRef, warning.Warning)
+		}
+	}
+	if checked < 2 {
+		t.Errorf("%d policies, want those of the Deployment and of the injection", checked)
+	}
 }
