@@ -54,17 +54,17 @@ node: ## Build what makes Pods run in tests, once, and print its path
 kube: ## Build the control plane of the tests, once, and print its path
 	@GO="$(GO)" test/kube/build.sh
 
-# What is in the image is the static binary, built for each platform, and the
-# authorities that this machine trusts; its time is that of the commit.
-IMAGE        ?= secretsync/syncer:$(shell sed -n 's/^appVersion: //p' deploy/chart/syncer/Chart.yaml)
-IMAGE_TAR    ?= bin/syncer-image.tar
-CERTIFICATES ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
+# The image holds the static binary, built for each platform, and Mozilla's authorities.
+# Its time is that of the commit.
+APP_VERSION := $(shell sed -n 's/^appVersion: //p' deploy/chart/syncer/Chart.yaml)
+IMAGE       ?= secretsync/syncer:$(APP_VERSION)
+IMAGE_TAR   ?= bin/syncer-image.tar
 
 image: ## Write the container image for amd64 and arm64, bin/syncer-image.tar
 	@set -e; for arch in amd64 arm64; do \
 		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -buildvcs=auto -trimpath -ldflags='-s -w' -o bin/linux-$$arch/syncer ./cmd/syncer; \
 	done
-	@$(GO) -C deploy/tools run ./image -out '$(abspath $(IMAGE_TAR))' -name '$(IMAGE)' -certificates '$(CERTIFICATES)' \
+	@$(GO) -C deploy/tools run ./image -out '$(abspath $(IMAGE_TAR))' -name '$(IMAGE)' -version '$(APP_VERSION)' \
 		linux/amd64='$(CURDIR)/bin/linux-amd64/syncer' linux/arm64='$(CURDIR)/bin/linux-arm64/syncer'
 
 # The key is made if it is missing; docs/verify.md says what users do with its public half.

@@ -6,6 +6,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/x509"
 	"fmt"
 	"maps"
 	"os"
@@ -35,7 +36,7 @@ func inputs(t *testing.T) {
 func writeImage(t *testing.T, out string, args ...string) error {
 	t.Helper()
 	inputs(t)
-	cmd := exec.Command("go", append([]string{"-C", toolsDir, "run", "./image", "-out", out}, args...)...)
+	cmd := exec.Command("go", append([]string{"-C", toolsDir, "run", "./image", "-out", out, "-version", "1.2.3"}, args...)...)
 	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, text)
@@ -90,12 +91,8 @@ func describe(f deploy.LayerFile) string {
 
 func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
 	dir := t.TempDir()
-	certificates := filepath.Join(dir, "ca.pem")
-	if err := os.WriteFile(certificates, []byte("authorities"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	binaries := map[string]string{"linux/amd64": buildTiny(t, "amd64"), "linux/arm64": buildTiny(t, "arm64")}
-	args := []string{"-certificates", certificates, "-name", "example/syncer:1.2"}
+	args := []string{"-name", "example/syncer:1.2"}
 	for _, platform := range slices.Sorted(maps.Keys(binaries)) {
 		args = append(args, platform+"="+binaries[platform])
 	}
@@ -132,12 +129,15 @@ func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
 		if !bytes.Equal(files["syncer"].Content, readFile(t, binaries[platform])) {
 			t.Errorf("%s: another binary", platform)
 		}
+		if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM(files["etc/ssl/certs/ca-certificates.crt"].Content) {
+			t.Errorf("%s: no certificate authorities", platform)
+		}
 		delete(binaries, platform)
 	}
 	if len(binaries) > 0 {
 		t.Errorf("no image for %v", binaries)
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("%d files beside the archives, %v", len(entries), err)
 	}
 }
@@ -153,7 +153,10 @@ func assertConfig(t *testing.T, config deploy.ImageConfig, platform string) {
 	if !config.Created.Equal(time.Unix(1700000000, 0)) {
 		t.Errorf("%s: created %v", platform, config.Created)
 	}
-	for _, label := range []string{"title", "description", "licenses", "version", "created"} {
+	if got := config.Config.Labels["org.opencontainers.image.version"]; got != "1.2.3" {
+		t.Errorf("%s: the label says version %q", platform, got)
+	}
+	for _, label := range []string{"title", "description", "licenses", "created"} {
 		if config.Config.Labels["org.opencontainers.image."+label] == "" {
 			t.Errorf("%s: no label %s", platform, label)
 		}
@@ -242,6 +245,10 @@ func TestMakeImage(t *testing.T) {
 		text, err := exec.Command(binary, "version").CombinedOutput()
 		if revision := config.Config.Labels["org.opencontainers.image.revision"]; err != nil || revision == "" || !strings.Contains(string(text), revision) {
 			t.Errorf("version: %s, %v; the image's labels are %v", text, err, config.Config.Labels)
+		}
+		version := config.Config.Labels["org.opencontainers.image.version"]
+		if version == "" || !strings.Contains(string(text), " "+version+"\n") {
+			t.Errorf("the label says version %q, but the binary says %s", version, text)
 		}
 	}
 }

@@ -13,7 +13,7 @@ func main() {
 	o := oci.Options{Epoch: os.Getenv("SOURCE_DATE_EPOCH")}
 	flag.StringVar(&o.Out, "out", "syncer.tar", "the archive to write")
 	flag.StringVar(&o.Name, "name", "secretsync/syncer", "the image's name and tag")
-	flag.StringVar(&o.Certificates, "certificates", "", "a PEM file with the authorities that the image trusts (default none)")
+	flag.StringVar(&o.Version, "version", "", "Syncer's version, such as 0.2.0")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: image [flags] linux/amd64=FILE linux/arm64=FILE …")
 		flag.PrintDefaults()

@@ -2,15 +2,12 @@ package main
 
 import (
 	"bytes"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
-
-	"golang.org/x/crypto/x509roots/fallback/bundle"
 
 	"github.com/secretsync/syncer/deploy/tools/internal/charts"
 	"github.com/secretsync/syncer/deploy/tools/internal/oci"
@@ -22,15 +19,11 @@ const repository = "secretsync/syncer"
 // writeImage writes the image, the chart that names the image by its digest, and the
 // manifests that this chart renders.
 func (r *release) writeImage(work string) error {
-	roots := filepath.Join(work, "roots.pem")
-	if err := os.WriteFile(roots, mozillaRoots(), 0o644); err != nil {
-		return err
-	}
 	o := oci.Options{
-		Out:          r.file("syncer_" + r.version + "_image.tar"),
-		Name:         repository + ":" + r.version,
-		Certificates: roots,
-		Epoch:        strconv.FormatInt(r.committed.Unix(), 10),
+		Out:     r.file("syncer_" + r.version + "_image.tar"),
+		Name:    repository + ":" + r.version,
+		Version: r.version,
+		Epoch:   strconv.FormatInt(r.committed.Unix(), 10),
 	}
 	for _, b := range r.binaries {
 		if b.system == "linux" {
@@ -47,18 +40,6 @@ func (r *release) writeImage(work string) error {
 		return err
 	}
 	return r.writeManifests(dir)
-}
-
-// mozillaRoots are the certificate authorities that the image trusts: those of a
-// module, so that they do not depend on this machine.
-func mozillaRoots() []byte {
-	var out bytes.Buffer
-	for root := range bundle.Roots() {
-		if root.Constraint == nil { // a file cannot say what else must hold
-			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
-		}
-	}
-	return out.Bytes()
 }
 
 // imageDigest is the line of values.yaml that names the image by its digest.

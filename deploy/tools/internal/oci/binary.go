@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -14,7 +13,6 @@ import (
 type binary struct {
 	platform  string // such as linux/arm64
 	content   []byte
-	version   string
 	revision  string    // the commit; empty when unknown
 	committed time.Time // when that was made; zero when unknown
 }
@@ -47,7 +45,7 @@ func openBinary(platform, path string) (*binary, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &binary{platform: platform, version: strings.Trim(info.Main.Version, "()")}
+	b := &binary{platform: platform}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":

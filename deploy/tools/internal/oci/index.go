@@ -12,10 +12,10 @@ import (
 )
 
 // imageIndex is the image of all platforms.
-func imageIndex(binaries []*binary, certificates []byte, created time.Time) (v1.ImageIndex, error) {
+func imageIndex(binaries []*binary, version string, created time.Time) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range binaries {
-		one, err := image(b, certificates, created)
+		one, err := image(b, version, created)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", b.platform, err)
 		}
@@ -31,8 +31,8 @@ func imageIndex(binaries []*binary, certificates []byte, created time.Time) (v1.
 }
 
 // image is that of one platform.
-func image(b *binary, certificates []byte, created time.Time) (v1.Image, error) {
-	content, err := layer(b, certificates, created)
+func image(b *binary, version string, created time.Time) (v1.Image, error) {
+	content, err := layer(b, created)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func image(b *binary, certificates []byte, created time.Time) (v1.Image, error) 
 		OS: system, Architecture: architecture,
 		Created: v1.Time{Time: created},
 		RootFS:  v1.RootFS{Type: "layers"}, // the only one that there is, and required
-		Config:  runtimeConfig(b, created),
+		Config:  runtimeConfig(b, version, created),
 	})
 	if err != nil {
 		return nil, err
@@ -55,12 +55,12 @@ func image(b *binary, certificates []byte, created time.Time) (v1.Image, error) 
 }
 
 // runtimeConfig is how a container of the image is started.
-func runtimeConfig(b *binary, created time.Time) v1.Config {
+func runtimeConfig(b *binary, version string, created time.Time) v1.Config {
 	labels := map[string]string{
 		"org.opencontainers.image.title":       "Syncer",
 		"org.opencontainers.image.description": "Brings secrets from Conjur to applications on Kubernetes and keeps them fresh",
 		"org.opencontainers.image.licenses":    "Apache-2.0",
-		"org.opencontainers.image.version":     b.version,
+		"org.opencontainers.image.version":     version,
 		"org.opencontainers.image.created":     created.Format(time.RFC3339),
 	}
 	if b.revision != "" {

@@ -23,8 +23,8 @@ const passwd = "root:x:0:0:root:/:/sbin/nologin\nsyncer:x:777:777:Syncer:/:/sbin
 const group = "root:x:0:\nsyncer:x:777:\n"
 
 // entries are all that is in the image, parents first.
-func entries(executable, certificates []byte) []tarEntry {
-	list := []tarEntry{
+func entries(executable []byte) []tarEntry {
+	return []tarEntry{
 		folder("bin", 0o755, root, root),
 		// For Conjur's authn-k8s; no shell.
 		link("bin/sh", "/syncer"),
@@ -36,14 +36,9 @@ func entries(executable, certificates []byte) []tarEntry {
 		folder("etc/conjur/ssl", 0o770, uid, root),
 		file("etc/group", 0o644, []byte(group)),
 		file("etc/passwd", 0o644, []byte(passwd)),
-	}
-	if certificates != nil {
-		list = append(list,
-			folder("etc/ssl", 0o755, root, root),
-			folder("etc/ssl/certs", 0o755, root, root),
-			file("etc/ssl/certs/ca-certificates.crt", 0o644, certificates))
-	}
-	return append(list,
+		folder("etc/ssl", 0o755, root, root),
+		folder("etc/ssl/certs", 0o755, root, root),
+		file("etc/ssl/certs/ca-certificates.crt", 0o644, mozillaRoots()),
 		file("syncer", 0o755, executable),
 		folder("tmp", 0o1777, root, root),
 		folder("usr", 0o755, root, root),
@@ -54,7 +49,7 @@ func entries(executable, certificates []byte) []tarEntry {
 		link("usr/local/bin/conjur-secrets-unchanged.sh", "/syncer"),
 		link("usr/local/bin/secrets-provider", "/syncer"),
 		link("usr/local/bin/syncer", "/syncer"),
-	)
+	}
 }
 
 // tarEntry is one file, folder or link.
@@ -93,9 +88,9 @@ func writeTar(w io.Writer, at time.Time, list []tarEntry) error {
 }
 
 // layer is the one layer of a platform's image.
-func layer(b *binary, certificates []byte, created time.Time) (v1.Layer, error) {
+func layer(b *binary, created time.Time) (v1.Layer, error) {
 	var content bytes.Buffer
-	if err := writeTar(&content, created, entries(b.content, certificates)); err != nil {
+	if err := writeTar(&content, created, entries(b.content)); err != nil {
 		return nil, err
 	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {

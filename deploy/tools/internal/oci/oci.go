@@ -1,6 +1,6 @@
 // Package oci writes Syncer's container image, for several platforms at once,
-// as an OCI layout in a tar archive. It needs no container engine: the static
-// binary is all that is in the image, besides a user and a few folders. The same
+// as an OCI layout in a tar archive. It needs no container engine: the image holds the
+// static binary, a user, a few folders, and Mozilla's certificate authorities. The same
 // binaries make the same bytes.
 package oci
 
@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -19,11 +18,11 @@ import (
 
 // Options say which image is written, and where to.
 type Options struct {
-	Out          string   // the archive
-	Name         string   // of the image, with its tag
-	Certificates string   // a PEM file with the authorities that the image trusts; "" is none
-	Binaries     []string // PLATFORM=FILE each
-	Epoch        string   // SOURCE_DATE_EPOCH; "" is the time of the binaries' commit
+	Out      string   // the archive
+	Name     string   // of the image, with its tag
+	Version  string   // of Syncer, such as 0.2.0
+	Binaries []string // PLATFORM=FILE each
+	Epoch    string   // SOURCE_DATE_EPOCH; "" is the time of the binaries' commit
 }
 
 // Write makes the archive, lists each platform's image, and returns the digest
@@ -33,6 +32,9 @@ func Write(w io.Writer, o Options) (digest v1.Hash, err error) {
 	if err != nil {
 		return digest, err
 	}
+	if o.Version == "" {
+		return digest, errors.New("no version: give Syncer's version, such as 0.2.0, with -version")
+	}
 	binaries, err := openBinaries(o.Binaries)
 	if err != nil {
 		return digest, err
@@ -41,13 +43,7 @@ func Write(w io.Writer, o Options) (digest v1.Hash, err error) {
 	if err != nil {
 		return digest, err
 	}
-	var certificates []byte
-	if o.Certificates != "" {
-		if certificates, err = os.ReadFile(o.Certificates); err != nil {
-			return digest, err
-		}
-	}
-	index, err := imageIndex(binaries, certificates, created)
+	index, err := imageIndex(binaries, o.Version, created)
 	if err != nil {
 		return digest, err
 	}
@@ -58,9 +54,6 @@ func Write(w io.Writer, o Options) (digest v1.Hash, err error) {
 		return digest, err
 	}
 	fmt.Fprintf(w, "%s: %s %s\n", o.Out, fullName(as), digest)
-	for _, b := range binaries {
-		fmt.Fprintf(w, "  %s %s\n", b.platform, b.version)
-	}
 	return digest, nil
 }
 
