@@ -67,12 +67,10 @@ image: ## Write the container image for amd64 and arm64, bin/syncer-image.tar
 	@$(GO) -C deploy/tools run ./image -out '$(abspath $(IMAGE_TAR))' -name '$(IMAGE)' -version '$(APP_VERSION)' \
 		linux/amd64='$(CURDIR)/bin/linux-amd64/syncer' linux/arm64='$(CURDIR)/bin/linux-arm64/syncer'
 
-# The key is made if it is missing; docs/verify.md says what users do with its public half.
-DIST ?= dist
-KEY  ?= $(HOME)/.config/syncer/release.key
-
-release: ## Make all of a release, in dist (VERSION=…, that of the chart; KEY=…, the private key)
-	$(GO) -C deploy/tools run ./release -repo '$(CURDIR)' -version '$(VERSION)' -out '$(abspath $(DIST))' -key '$(KEY)'
+# Without KEY, the key is ~/.config/syncer/release.key, which is made if it is missing;
+# docs/verify.md says what users do with its public half.
+release: ## Make all of a release, in dist (VERSION=…, that of the chart; DIST=…; KEY=…, the private key)
+	$(GO) -C deploy/tools run ./release -repo '$(CURDIR)' -version "$$VERSION" -out "$${DIST:-dist}" -key "$$KEY"
 
 format: ## Fail if gofmt would change a file
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi

@@ -15,99 +15,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 )
-
-// clone clones the repository at its commit, with a chart that has the version, and
-// commits that.
-func clone(t *testing.T) (dir, version string) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "clone")
-	run(t, "../..", nil, "git", "clone", "-q", ".", dir)
-	text, err := os.ReadFile(filepath.Join(dir, "deploy/chart/syncer/Chart.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var chart struct{ Version string }
-	if err := yaml.Unmarshal(text, &chart); err != nil {
-		t.Fatal(err)
-	}
-	return dir, chart.Version
-}
-
-// run runs a command and returns its output.
-func run(t *testing.T, dir string, env []string, name string, args ...string) string {
-	t.Helper()
-	out, err := try(dir, env, name, args...)
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return out
-}
-
-func try(dir string, env []string, name string, args ...string) (string, error) {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// release makes a release for one platform.
-func release(repo, version, out, key string) []string {
-	return []string{"go", "-C", filepath.Join(repo, "deploy/tools"), "run", "./release",
-		"-repo", repo, "-version", version, "-out", out, "-key", key, "-platforms", "linux/amd64"}
-}
-
-// TestTheSameCommitMakesTheSameRelease: folder, user, umask, time zone, language, home
-// and the compiler's cache do not matter.
-func TestTheSameCommitMakesTheSameRelease(t *testing.T) {
-	t.Parallel()
-	repo, version := clone(t)
-	other := filepath.Join(t.TempDir(), "an other folder")
-	run(t, "", nil, "git", "clone", "-q", repo, other)
-	key := filepath.Join(t.TempDir(), "key")
-	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
-	first := release(repo, version, one, key)
-	run(t, "", nil, first[0], first[1:]...)
-
-	second := release(other, version, two, key)
-	cmd := exec.Command("sh", "-c", `umask 077; exec "$@"`, "sh")
-	cmd.Args = append(cmd.Args, second...)
-	cmd.Env = append(os.Environ(), "TZ=Asia/Kathmandu", "LC_ALL=tr_TR.UTF-8", "USER=other", "LOGNAME=other",
-		"GOCACHE="+t.TempDir(), "GOFLAGS=-tags=other")
-	cmd.SysProcAttr = otherUser()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for _, name := range names(t, one) {
-		a, b := read(t, one, name), read(t, two, name)
-		if differs := !bytes.Equal(a, b); differs != isSignature(name) {
-			t.Errorf("%s: differs between two builds: %v", name, differs)
-		}
-	}
-	if a, b := names(t, one), names(t, two); !slices.Equal(a, b) {
-		t.Errorf("the files differ: %q, %q", a, b)
-	}
-}
-
-// otherUser makes a process believe that it is somebody else, with the same rights.
-func otherUser() *syscall.SysProcAttr {
-	const other = 12345
-	return &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: other, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: other, HostID: os.Getgid(), Size: 1}},
-	}
-}
 
 // isSignature reports whether a file is a signature. ECDSA's are random.
 func isSignature(name string) bool {
@@ -131,8 +44,7 @@ func TestUsersVerifyARelease(t *testing.T) {
 	t.Parallel()
 	repo, version := clone(t)
 	dir := filepath.Join(t.TempDir(), "dist")
-	args := release(repo, version, dir, filepath.Join(t.TempDir(), "key"))
-	run(t, "", nil, args[0], args[1:]...)
+	run(t, "", nil, tool, arguments(repo, version, dir, newKey(t))...)
 	commands := strings.Join(steps(t), " && ")
 	if out, err := try(dir, nil, "sh", "-c", commands); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"debug/buildinfo"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,8 +24,12 @@ type binary struct {
 func (b binary) name() string { return b.system + "_" + b.architecture }
 
 // build builds the binaries. What the machine or its user has set for the go command
-// does not take part.
+// does not take part, except where it finds modules.
 func (r *release) build(ctx context.Context, platforms []string, dir string) error {
+	places, err := r.placesOfGo(ctx)
+	if err := errors.Join(err, os.Mkdir(dir, 0o755)); err != nil {
+		return err
+	}
 	for _, platform := range platforms {
 		system, architecture, ok := strings.Cut(platform, "/")
 		if !ok {
@@ -32,10 +38,11 @@ func (r *release) build(ctx context.Context, platforms []string, dir string) err
 		b := binary{system: system, architecture: architecture}
 		b.path = filepath.Join(dir, b.name(), "syncer")
 		fmt.Fprintf(r.log, "building syncer %s for %s\n", r.version, platform)
-		env := []string{
-			"CGO_ENABLED=0", "GOOS=" + system, "GOARCH=" + architecture, "GOAMD64=v1", "GOARM64=v8.0",
+		env := append(slices.Clone(places),
+			"CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture, "GOAMD64=v1", "GOARM64=v8.0",
 			"GOFLAGS=", "GOENV=off", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off",
-		}
+			"GOTMPDIR="+dir, // so that nothing is left, whenever it ends
+		)
 		_, err := r.output(ctx, r.source, env, "go", "build", "-buildvcs=true", "-trimpath", "-ldflags=-s -w", "-o", b.path, "./cmd/syncer")
 		if err != nil {
 			return err
@@ -49,6 +56,25 @@ func (r *release) build(ctx context.Context, platforms []string, dir string) err
 		r.binaries = append(r.binaries, b)
 	}
 	return nil
+}
+
+// placesOfGo are the settings that say where the go command finds modules and caches.
+// The build ignores the user's file, which may contain them.
+func (r *release) placesOfGo(ctx context.Context) ([]string, error) {
+	names := []string{"GOAUTH", "GOCACHE", "GOINSECURE", "GOMODCACHE", "GONOPROXY", "GONOSUMDB", "GOPRIVATE", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN", "GOVCS"}
+	text, err := r.output(ctx, r.source, nil, "go", append([]string{"env", "-json"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	var values map[string]string
+	if err := json.Unmarshal([]byte(text), &values); err != nil {
+		return nil, err
+	}
+	var env []string
+	for name, value := range values {
+		env = append(env, name+"="+value)
+	}
+	return env, nil
 }
 
 // modules are the modules that any of the binaries links, in order of their paths.

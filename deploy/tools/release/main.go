@@ -13,8 +13,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -29,16 +31,37 @@ type options struct {
 	platforms []string
 }
 
+// versions matches a release's version: that of Semantic Versioning, without a build,
+// which the tag of an image cannot have.
+var versions = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+
+// complete checks the version and makes the paths absolute. The working folder is
+// that of the tools' module, which no user sees.
+func (o *options) complete() (err error) {
+	if !versions.MatchString(o.version) {
+		return fmt.Errorf("VERSION: %q is not a version such as 0.2.0", o.version)
+	}
+	if o.repo, err = filepath.Abs(o.repo); err != nil {
+		return err
+	}
+	for _, path := range []*string{&o.out, &o.key} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(o.repo, *path)
+		}
+	}
+	return nil
+}
+
 func main() {
 	o := options{}
 	flag.StringVar(&o.version, "version", "", "the release's version, such as 0.2.0: that of Chart.yaml")
 	flag.StringVar(&o.repo, "repo", ".", "the repository's root")
-	flag.StringVar(&o.out, "out", "dist", "the folder that is made; it must not exist or be empty")
-	flag.StringVar(&o.key, "key", "", "the file with the private key, as cosign or openssl writes it; made if it is missing")
+	flag.StringVar(&o.out, "out", "dist", "the folder that is made, as seen from -repo; it must not exist or be empty")
+	flag.StringVar(&o.key, "key", "", "the file with the private key, as seen from -repo (default syncer/release.key in the user's configuration; made if it is missing)")
 	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "the platforms to build for")
 	flag.Parse()
 	o.platforms = strings.Split(*platforms, ",")
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Stdout, o); err != nil {
 		fmt.Fprintf(os.Stderr, "release: %v\n", err)
@@ -59,31 +82,24 @@ type release struct {
 	log       io.Writer
 }
 
-// run makes the release in a folder beside the wanted one, which thus is complete or
-// does not exist.
+// run makes the release.
 func run(ctx context.Context, log io.Writer, o options) (err error) {
-	out, err := filepath.Abs(o.out)
-	if err != nil {
+	if err := o.complete(); err != nil {
 		return err
-	}
-	if list, _ := os.ReadDir(out); len(list) > 0 {
-		return fmt.Errorf("%s is not empty: remove it, or name another folder with -out", o.out)
-	}
-	if o.key == "" {
-		return fmt.Errorf("no key: name the file with the private key with -key")
 	}
 	work, err := os.MkdirTemp("", "syncer-release-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	r := &release{version: o.version, source: filepath.Join(work, "source"), out: filepath.Join(work, "out"), log: log}
-	if err := os.Mkdir(r.out, 0o755); err != nil {
-		return err
-	}
+	r := &release{version: o.version, source: filepath.Join(work, "source"), log: log}
 	if err := r.checkOut(ctx, o.repo); err != nil {
 		return err
 	}
+	if r.out, err = claimFolder(o.out); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(r.out) }()
 	signer, err := openKey(o.key, log)
 	if err != nil {
 		return err
@@ -107,26 +123,5 @@ func run(ctx context.Context, log io.Writer, o options) (err error) {
 			return err
 		}
 	}
-	return moveFolder(r.out, out)
-}
-
-// moveFolder replaces an empty or missing folder by another one, also on another file
-// system.
-func moveFolder(from, to string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	next, err := os.MkdirTemp(filepath.Dir(to), ".release-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(next) }()
-	if err := os.Chmod(next, 0o755); err != nil {
-		return err
-	}
-	if err := os.CopyFS(next, os.DirFS(from)); err != nil {
-		return err
-	}
-	_ = os.Remove(to) // only if it is empty
-	return os.Rename(next, to)
+	return os.Rename(r.out, o.out)
 }

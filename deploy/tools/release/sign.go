@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto"
+	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/sha256"
 	"encoding/base64"
@@ -31,20 +32,39 @@ import (
 // signer signs as cosign does: ECDSA over SHA-256, so that cosign and openssl verify it.
 type signer struct{ signature.SignerVerifier }
 
-// openKey reads the private key, and makes one if there is none. COSIGN_PASSWORD is
-// the password of an encrypted one, as for cosign.
+// openKey reads the private key. COSIGN_PASSWORD is the password of an encrypted one,
+// as for cosign. Without a path, the key is that of the user. It is made if it is
+// missing.
 func openKey(path string, log io.Writer) (*signer, error) {
 	password := cryptoutils.StaticPasswordFunc([]byte(os.Getenv("COSIGN_PASSWORD")))
-	_, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	made := path == ""
+	if made {
+		home, err := os.UserConfigDir()
+		if err != nil {
+			return nil, fmt.Errorf("%w: name the file with the private key with KEY", err)
+		}
+		path = filepath.Join(home, "syncer", "release.key")
+	}
+	info, err := os.Stat(path)
+	switch {
+	case made && errors.Is(err, fs.ErrNotExist):
 		err = makeKey(path, password, log)
+	case err == nil && info.Mode().Perm()&0o077 != 0:
+		err = fmt.Errorf("%s: other users can read the private key: run chmod 600", path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	s, err := signature.LoadSignerVerifierFromPEMFile(path, crypto.SHA256, password)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; if the key has a password, give it in COSIGN_PASSWORD", path, err)
+		return nil, fmt.Errorf("%s: not a private key that can be read: %w; if it has a password, give that in COSIGN_PASSWORD", path, err)
+	}
+	public, err := s.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := public.(*ecdsa.PublicKey); !ok {
+		return nil, fmt.Errorf("%s: a key of type %T: make an ECDSA key, so that cosign and openssl verify with the documented commands", path, public)
 	}
 	return &signer{s}, nil
 }
