@@ -18,7 +18,10 @@ import (
 
 // checked are the files that a user or a developer of the product reads.
 // Other files of the same kind are plans, records and tests.
-var checked = regexp.MustCompile(`^(?:[^/]+\.md|docs/(?:howto/)?[^/]+\.md|config/testdata/settings\.yaml|deploy/chart/syncer/files/alerts\.yaml|(?:cmd|config|deploy|internal|keyset|pkg)/.*\.go)$`)
+var checked = regexp.MustCompile(`^(?:[^/]+\.md|docs/(?:howto/)?[^/]+\.md|config/testdata/settings\.yaml|\.github/.*\.(?:md|yml)|deploy/.*\.(?:md|yaml|yml|tpl|txt)|(?:cmd|config|deploy|internal|keyset|pkg)/.*\.go)$`)
+
+// texts are the YAML files whose values are prose; of others, only the comments are.
+var texts = regexp.MustCompile(`^config/|/alerts\.yaml$`)
 
 // exceptions are parts of sentences that may break a rule, each with its reason.
 var exceptions = map[string]string{
@@ -109,7 +112,11 @@ func blocks(t *testing.T, path string, text []byte) (found []block) {
 			}
 			return !ok
 		})
-	case ".yaml":
+	case ".yaml", ".yml", ".tpl":
+		found = markdown(comments(string(text)), 1)
+		if !texts.MatchString(path) {
+			break
+		}
 		var document yaml.Node
 		if err := yaml.Unmarshal(text, &document); err != nil {
 			t.Fatal(err)
@@ -123,6 +130,21 @@ func blocks(t *testing.T, path string, text []byte) (found []block) {
 		found = markdown(string(text), 1)
 	}
 	return found
+}
+
+// commented matches a comment of a line, or the code of a line without one.
+var commented = regexp.MustCompile(`(?m)^[ \t]*#+ ?(.*)$|^.*[ \t]# (.*)$|^.+$`)
+
+// comments returns the comments of YAML and of templates, each in its line. Comments
+// beside code, and the rows of a table, are cells.
+func comments(text string) string {
+	return commented.ReplaceAllStringFunc(text, func(line string) string {
+		part := commented.FindStringSubmatch(line)
+		if part[2] != "" || strings.HasPrefix(part[1], "  ") {
+			return "|" + part[1] + part[2]
+		}
+		return part[1]
+	})
 }
 
 // literal returns the text of a string, wherever it goes to. In a concatenation,

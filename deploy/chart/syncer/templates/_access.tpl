@@ -77,7 +77,7 @@ meaning any. The context is (list $ NAMESPACE).
   verbs: [create]
   resourceNames: {{ toJson . }}
 {{- end }}
-# Tells, at the Secret, what was done to it.
+# Reports each change at the Secret.
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
