@@ -1,9 +1,7 @@
 package kube_test
 
 import (
-	"context"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // deadline is generous: these tests wait for something to happen, not for time
@@ -101,17 +100,7 @@ func next[T any](t *testing.T, from <-chan T, what string) T {
 	panic("unreachable")
 }
 
-// running runs f until the test's end, or until stop is called; stop waits for
-// f to return.
-func running(t *testing.T, f func(context.Context)) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { f(ctx) })
-	stop = func() { cancel(); wg.Wait() }
-	t.Cleanup(stop)
-	return stop
-}
+var running = proctest.Running
 
 // rules permits verbs on a resource.
 func rules(resource string, verbs ...string) rbacv1.PolicyRule {

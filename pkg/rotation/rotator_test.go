@@ -16,6 +16,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 const enginePolicy = policy + `
@@ -142,15 +143,8 @@ func (h *heard) reasons() (text string) {
 	return text
 }
 
-// run runs a Rotator until the test, or stop, ends it.
-func run(t *testing.T, r *Rotator) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); r.Run(ctx) }()
-	stop = func() { cancel(); <-done }
-	t.Cleanup(stop)
-	return stop
-}
+// run runs an engine until the test, or stop, ends it.
+func run(t *testing.T, r *Rotator) (stop func()) { return proctest.Running(t, r.Run) }
 
 // until waits until the set is as it should be.
 func (s *site) until(what string, is func(*versions.Document) bool) *versions.Document {

@@ -1,7 +1,6 @@
 package sources_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // client is that of the service account "app" of a namespace.
@@ -171,14 +171,4 @@ type enqueueFunc func(h queue.Hint, keys ...targets.Key)
 
 func (f enqueueFunc) Enqueue(h queue.Hint, keys ...targets.Key) { f(h, keys...) }
 
-// running runs f until the test's end, or until stop is called; stop waits for
-// f to return.
-func running(t *testing.T, f func(context.Context)) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { f(ctx) })
-	stop = func() { cancel(); wg.Wait() }
-	t.Cleanup(stop)
-	return stop
-}
+var running = proctest.Running

@@ -26,10 +26,7 @@ func requesting(t *testing.T, dir string, interval time.Duration) <-chan error {
 			}
 		}),
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { r.Run(ctx) })
-	t.Cleanup(func() { cancel(); wg.Wait() })
+	running(t, r.Run)
 	return got
 }
 

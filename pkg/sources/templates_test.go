@@ -1,13 +1,11 @@
 package sources_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -53,10 +51,7 @@ func watching(t *testing.T, dir string, interval time.Duration) (*sources.Templa
 			}
 		}),
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { s.Run(ctx) })
-	t.Cleanup(func() { cancel(); wg.Wait() })
+	running(t, s.Run)
 	return s, got
 }
 

@@ -142,14 +142,7 @@ func (s *site) engine(client *conjur.Client, keys actuators.Actuator, consumers 
 }
 
 // run runs an engine until the test, or stop, ends it.
-func run(t *testing.T, r *rotation.Rotator) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); r.Run(ctx) }()
-	stop = func() { cancel(); <-done }
-	t.Cleanup(stop)
-	return stop
-}
+func run(t *testing.T, r *rotation.Rotator) (stop func()) { return proctest.Running(t, r.Run) }
 
 // look returns the set; an empty one if it has not begun.
 func (s *site) look(ctx context.Context) (*versions.Document, error) {

@@ -59,10 +59,7 @@ func newServerRotator(t *testing.T) *serverRotator {
 	r.Set("shop/url", r.db.Addr+"/postgres")
 	r.Intercept(r.between)
 	r.on.Store(true)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	proctest.Running(t, func(ctx context.Context) {
 		for ctx.Err() == nil {
 			if r.on.Load() {
 				r.rotateDue(ctx)
@@ -72,8 +69,7 @@ func newServerRotator(t *testing.T) *serverRotator {
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+	})
 	return r
 }
 

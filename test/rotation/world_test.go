@@ -150,15 +150,8 @@ func (s *shop) begun(t *testing.T) (*conjur.Client, *actuators.PostgreSQL, versi
 	return client, database, s.idle("")
 }
 
-// run runs what rotates until the test, or stop, ends it.
-func run(t *testing.T, r *rotation.Rotator) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); r.Run(ctx) }()
-	stop = func() { cancel(); <-done }
-	t.Cleanup(stop)
-	return stop
-}
+// run runs an engine until the test, or stop, ends it.
+func run(t *testing.T, r *rotation.Rotator) (stop func()) { return proctest.Running(t, r.Run) }
 
 // doc returns the set as it is; an empty one that has not begun.
 func (s *shop) doc() *versions.Document {
