@@ -16,7 +16,7 @@ import (
 // Key is a key of a holder.
 type Key struct {
 	ID, Secret string
-	Mark       string // of Azure: the display name
+	Mark       string // of Azure: the display name; of Google Cloud: the origin
 	Created    time.Time
 	Active     bool
 	Used       time.Time

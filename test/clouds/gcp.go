@@ -1,6 +1,7 @@
 package clouds
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -112,7 +113,7 @@ func (g *GCP) act(w http.ResponseWriter, r *http.Request, below string) {
 	case below == "/keys" && r.Method == http.MethodGet:
 		list := []any{}
 		for _, k := range g.seen() {
-			list = append(list, map[string]any{"name": g.name(k.ID), "validAfterTime": k.Created.UTC().Format(time.RFC3339), "disabled": !k.Active})
+			list = append(list, map[string]any{"name": g.name(k.ID), "validAfterTime": k.Created.UTC().Format(time.RFC3339), "disabled": !k.Active, "keyOrigin": cmp.Or(k.Mark, "GOOGLE_PROVIDED")})
 		}
 		reply(w, http.StatusOK, map[string]any{"keys": list})
 	case below == "/keys":

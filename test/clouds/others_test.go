@@ -20,7 +20,8 @@ func TestAKeyOfGoogleIsDisabledBeforeItIsDeleted(t *testing.T) {
 	s, g := newSite(t), NewGCP(t, shop, nil)
 	g.Ahead = -20 * time.Minute // the clock of this machine is wrong
 	own := g.Add(g.New().ID, time.Now())
-	g.setSecret(own.ID, g.New().Secret)
+	private := g.New().Secret
+	g.edit(own.ID, func(k *Key) { k.Secret = private })
 	config := brisk(s.reader)
 	config.DeleteAfter = time.Hour
 	h := &heard{}
@@ -44,13 +45,13 @@ func TestAKeyOfGoogleIsDisabledBeforeItIsDeleted(t *testing.T) {
 	}
 }
 
-// setSecret gives a key that was added its private key.
-func (c *Cloud) setSecret(id, secret string) {
+// edit changes a key.
+func (c *Cloud) edit(id string, change func(*Key)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.keys {
 		if k.ID == id {
-			k.Secret = secret
+			change(k)
 		}
 	}
 }
@@ -60,7 +61,7 @@ func TestAnAccountCanRotateItself(t *testing.T) {
 	s, g := newSite(t), NewGCP(t, shop, nil)
 	old := g.Add("old", time.Now())
 	old.Secret = g.New().Secret
-	g.setSecret(old.ID, old.Secret)
+	g.edit(old.ID, func(k *Key) { k.Secret = old.Secret })
 	s.Set("cloud/old-secret", string(g.File(old)))
 	config := brisk(s.reader)
 	config.Adopts = true

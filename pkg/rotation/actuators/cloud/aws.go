@@ -156,7 +156,7 @@ func (i *iam) verify(ctx context.Context, v versions.Version) error {
 		return err
 	}
 	if name := answer.ARN[strings.LastIndex(answer.ARN, "/")+1:]; !strings.Contains(answer.ARN, ":user/") || name != i.User {
-		return fmt.Errorf("%w: the access key %s belongs to %.200q instead of the user %s", actuators.ErrRefused, keys.AccessKeyID, answer.ARN, i.User)
+		return &strangerError{key: keys.AccessKeyID, owner: strings.TrimSpace("the user " + plain(name)), holder: i.holder()}
 	}
 	return nil
 }
@@ -226,12 +226,12 @@ func (i *iam) signed(ctx context.Context, c *caller, service, call, version stri
 		if again && failed && f.skewed() && (c.skew-skew).Abs() > time.Minute {
 			continue
 		}
-		if err != nil || into == nil {
-			clear(answer)
+		defer clear(answer)
+		if err != nil {
 			return err
 		}
-		defer clear(answer)
-		if xml.Unmarshal(answer, into) != nil {
+		var root struct{ XMLName xml.Name }
+		if xml.Unmarshal(answer, &root) != nil || root.XMLName.Local != call+"Response" || into != nil && xml.Unmarshal(answer, into) != nil {
 			return fmt.Errorf("the answer of %s to %s is not in its documented form; Syncer tries again", c.service, call)
 		}
 		return nil

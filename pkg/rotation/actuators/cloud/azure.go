@@ -49,7 +49,7 @@ type Azure struct {
 // NewAzure returns the Actuator for the client secrets of an application.
 func NewAzure(config Config, a Azure) *Keys {
 	azure := &azure{Azure: a, logins: newCaller("Microsoft Entra ID", a.Client, oauthCode)}
-	azure.graph = &bearer{caller: newCaller("Microsoft Graph", a.Client, graphCode), get: azure.own}
+	azure.graph = &bearer{caller: newCaller("Microsoft Graph", a.Client, apiCode), get: azure.own}
 	return newKeys(config, 2*time.Minute, azure)
 }
 
@@ -78,6 +78,7 @@ type passwordJSON struct {
 	Name    string     `json:"displayName,omitempty"`
 	Created *time.Time `json:"startDateTime,omitempty"`
 	Ends    *time.Time `json:"endDateTime,omitempty"`
+	Hint    string     `json:"hint,omitempty"` // the first characters of the secret
 	Secret  text       `json:"secretText,omitempty"`
 }
 
@@ -87,11 +88,17 @@ func (a *azure) at(path string) string {
 
 func (a *azure) list(ctx context.Context) (keys []key, at time.Time, err error) {
 	var answer struct {
-		Passwords []passwordJSON `json:"passwordCredentials"`
+		Passwords *[]passwordJSON `json:"passwordCredentials"`
 	}
-	err = a.graph.call(ctx, "application", http.MethodGet, a.at("?$select=passwordCredentials"), nil, &answer)
-	for _, found := range answer.Passwords {
-		keys = append(keys, key{id: found.KeyID, active: true, mark: found.Name})
+	err = a.graph.call(ctx, "applications.get", http.MethodGet, a.at("?$select=passwordCredentials"), nil, &answer)
+	if err != nil {
+		return nil, a.graph.now(), err
+	}
+	if answer.Passwords == nil {
+		return nil, a.graph.now(), errors.New("the answer of Microsoft Graph to applications.get contains no list of secrets; Syncer tries again")
+	}
+	for _, found := range *answer.Passwords {
+		keys = append(keys, key{id: found.KeyID, active: true, mark: found.Name, hint: found.Hint})
 	}
 	return keys, a.graph.now(), err
 }
@@ -144,6 +151,9 @@ func (a *azure) lastUsed(context.Context, string) (time.Time, string, error) {
 }
 
 func (a *azure) verify(ctx context.Context, v versions.Version) error {
+	if has := string(v.Parts[clientID].Bytes()); has != "" && has != a.Application {
+		return &strangerError{key: a.keyOf(v), owner: "the application " + has, holder: a.holder()}
+	}
 	token, _, err := a.login(ctx, a.Tenant, url.Values{"client_id": {a.Application}, "client_secret": {string(v.Parts[clientSecret].Bytes())}})
 	token.Wipe()
 	if f, ok := errors.AsType[*fault](err); ok && f.invalid() {
@@ -187,15 +197,4 @@ func (a *azure) own(ctx context.Context) (secret.Value, time.Duration, error) {
 		"client_id": {os.Getenv("AZURE_CLIENT_ID")}, "client_assertion": {string(assertion)},
 		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 	})
-}
-
-// graphCode returns the code of an error of Microsoft Graph.
-func graphCode(answer []byte) string {
-	var said struct {
-		Error struct {
-			Code string `json:"code"`
-		} `json:"error"`
-	}
-	_ = json.Unmarshal(answer, &said)
-	return said.Error.Code
 }

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,10 +61,13 @@ func (b *bearer) send(ctx context.Context, call, method, to string, in, into any
 	}
 	answer, err := b.do(ctx, call, req)
 	defer clear(answer)
-	if err != nil || into == nil {
+	if err != nil || into == nil && len(answer) == 0 {
 		return err
 	}
-	if json.Unmarshal(answer, into) != nil {
+	if into == nil {
+		into = &struct{}{}
+	}
+	if json.Unmarshal(answer, into) != nil || bytes.Equal(bytes.TrimSpace(answer), []byte("null")) {
 		return fmt.Errorf("the answer of %s to %s is not in its documented form; Syncer tries again", b.service, call)
 	}
 	return nil
@@ -96,6 +100,20 @@ type text []byte
 func (t *text) UnmarshalText(from []byte) error {
 	*t = bytes.Clone(from)
 	return nil
+}
+
+// apiCode returns the code of an error. Google Cloud writes it as status, Microsoft Graph
+// as code.
+func apiCode(answer []byte) string {
+	var said struct {
+		Error struct {
+			Status string `json:"status"`
+			Code   any    `json:"code"` // Google Cloud writes the number of HTTP here
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(answer, &said)
+	code, _ := said.Error.Code.(string)
+	return cmp.Or(said.Error.Status, code)
 }
 
 // oauthCode returns the code of an error of a token service.

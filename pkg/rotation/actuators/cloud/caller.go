@@ -71,20 +71,21 @@ func (c *caller) do(ctx context.Context, call string, req *http.Request) ([]byte
 	}
 	f := &fault{service: c.service, call: call, status: res.StatusCode, code: plain(c.code(body))}
 	if f.throttled() {
-		f.wait = min(retryAfter(res.Header.Get("Retry-After")), longestWait)
+		f.wait = min(c.retryAfter(res.Header.Get("Retry-After")), longestWait)
 		c.quiet = time.Now().Add(f.wait)
 	}
 	clear(body)
 	return nil, f
 }
 
-// retryAfter returns how long a Retry-After asks to wait; 2 s without one.
-func retryAfter(text string) time.Duration {
+// retryAfter returns how long a Retry-After asks to wait; 2 s without one. A date is one
+// of the service's clock.
+func (c *caller) retryAfter(text string) time.Duration {
 	if seconds, err := strconv.Atoi(text); err == nil && seconds >= 0 && seconds < 1<<20 {
 		return time.Duration(seconds) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
-		return max(time.Until(at), 0)
+		return max(at.Sub(c.now()), 0)
 	}
 	return 2 * time.Second
 }
@@ -150,7 +151,7 @@ var (
 	throttles = []string{"Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "SlowDown"}
 	limits    = []string{"LimitExceeded", "FAILED_PRECONDITION", "Directory_QuotaExceeded"}
 	expiries  = []string{"ExpiredToken", "ExpiredTokenException", "UNAUTHENTICATED", "InvalidAuthenticationToken"}
-	absences  = []string{"NoSuchEntity", "NoSuchEntityException"}
+	absences  = []string{"NoSuchEntity", "NoSuchEntityException", "NOT_FOUND", "Request_ResourceNotFound"}
 	skews     = []string{"RequestExpired", "RequestTimeTooSkewed", "SignatureDoesNotMatch", "InvalidSignatureException", "invalid_grant"}
 	invalids  = []string{"InvalidClientTokenId", "SignatureDoesNotMatch", "invalid_grant", "invalid_client"}
 )
@@ -161,9 +162,9 @@ func (f *fault) throttled() bool {
 
 func (f *fault) full() bool { return !f.throttled() && slices.Contains(limits, f.code) }
 
-func (f *fault) missing() bool {
-	return f.status == http.StatusNotFound || slices.Contains(absences, f.code)
-}
+// missing reports whether the service says that the object does not exist. A bare 404 may
+// be that of a proxy.
+func (f *fault) missing() bool { return slices.Contains(absences, f.code) }
 
 // expired reports whether the credentials of this process are no longer valid.
 func (f *fault) expired() bool {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/secretsync/syncer/pkg/conjur/authn"
 	"github.com/secretsync/syncer/pkg/rotation/actuators"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -36,8 +35,8 @@ const (
 type GCP struct {
 	Account string // its email address
 	Project string // its project; empty: that of the address
-	// Admin returns the key file with which Syncer authenticates. nil: by the service
-	// account of the Pod or the instance.
+	// Admin returns the credentials of Syncer: a key file, or an external_account. nil: as
+	// GOOGLE_APPLICATION_CREDENTIALS says, or by the account of the Pod or the instance.
 	Admin    func(context.Context) (secret.Value, error)
 	Endpoint string       // replaces the URLs of Google Cloud; empty: those
 	Client   *http.Client // nil: the default
@@ -46,13 +45,23 @@ type GCP struct {
 // NewGCP returns the Actuator for the keys of a service account.
 func NewGCP(config Config, g GCP) *Keys {
 	if g.Project == "" {
-		_, host, _ := strings.Cut(g.Account, "@")
-		g.Project = cmp.Or(strings.TrimSuffix(host, ".iam.gserviceaccount.com"), "-")
+		g.Project = projectOf(g.Account)
 	}
 	google := &google{GCP: g, tokens: newCaller("Google's token service", g.Client, oauthCode), asks: config.Unused > 0}
-	google.iam = &bearer{caller: newCaller("Google Cloud IAM", g.Client, googleCode), get: google.own}
-	google.uses = &bearer{caller: newCaller("Google Cloud's Policy Analyzer", g.Client, googleCode), get: google.own}
+	google.iam = &bearer{caller: newCaller("Google Cloud IAM", g.Client, apiCode), get: google.own}
+	google.uses = &bearer{caller: newCaller("Google Cloud's Policy Analyzer", g.Client, apiCode), get: google.own}
 	return newKeys(config, 2*time.Minute, google)
+}
+
+// projectOf returns the project in the address of an account. "-" lets Google Cloud find
+// the project of other forms, such as those of default accounts.
+func projectOf(account string) string {
+	_, host, _ := strings.Cut(account, "@")
+	project, own := strings.CutSuffix(host, ".iam.gserviceaccount.com")
+	if !own || strings.Contains(project, ".") {
+		return "-"
+	}
+	return project
 }
 
 // GoogleCredentials returns the key file of a version.
@@ -87,11 +96,12 @@ func (g *google) list(ctx context.Context) (keys []key, at time.Time, err error)
 			Name     string    `json:"name"`
 			Created  time.Time `json:"validAfterTime"`
 			Disabled bool      `json:"disabled"`
+			Origin   string    `json:"keyOrigin"`
 		} `json:"keys"`
 	}
 	err = g.iam.call(ctx, "keys.list", http.MethodGet, g.at(googleIAM, g.account()+"/keys?keyTypes=USER_MANAGED"), nil, &answer)
 	for _, found := range answer.Keys {
-		keys = append(keys, key{id: path.Base(found.Name), created: found.Created, active: !found.Disabled})
+		keys = append(keys, key{id: path.Base(found.Name), created: found.Created, active: !found.Disabled, uploaded: found.Origin == "USER_PROVIDED"})
 	}
 	return keys, g.iam.now(), err
 }
@@ -130,14 +140,16 @@ type keyFile struct {
 	Private text   `json:"private_key"`
 }
 
-func (g *google) keyOf(v versions.Version) string {
-	var file keyFile
+// fileOf returns the key file of a version, without its private key.
+func fileOf(v versions.Version) (file keyFile) {
 	if json.Unmarshal(v.Parts[googleKey].Bytes(), &file) != nil {
-		return ""
+		return keyFile{}
 	}
 	clear(file.Private)
-	return file.ID
+	return keyFile{Email: file.Email, ID: file.ID}
 }
+
+func (g *google) keyOf(v versions.Version) string { return fileOf(v).ID }
 
 // lastUsed asks the Policy Analyzer, whose data is a day or two old.
 func (g *google) lastUsed(ctx context.Context, id string) (time.Time, string, error) {
@@ -168,25 +180,15 @@ func (g *google) lastUsed(ctx context.Context, id string) (time.Time, string, er
 }
 
 func (g *google) verify(ctx context.Context, v versions.Version) error {
+	if file := fileOf(v); file.Email != g.Account {
+		return &strangerError{key: file.ID, owner: "the service account " + file.Email, holder: g.holder()}
+	}
 	token, _, err := g.token(ctx, v.Parts[googleKey])
 	token.Wipe()
 	if f, ok := errors.AsType[*fault](err); ok && f.invalid() {
 		return fmt.Errorf("%w: Google does not accept the key %s (%s): it was disabled or deleted", actuators.ErrRefused, g.keyOf(v), f.code)
 	}
 	return err
-}
-
-// own returns an access token of this process.
-func (g *google) own(ctx context.Context) (secret.Value, time.Duration, error) {
-	if g.Admin == nil {
-		return authn.GCPToken(ctx, g.Endpoint)
-	}
-	value, err := g.Admin(ctx)
-	if err != nil {
-		return secret.Value{}, 0, err
-	}
-	defer value.Wipe()
-	return g.token(ctx, value)
 }
 
 // token exchanges a key file for an access token. If the clock of this process is wrong,
@@ -234,15 +236,4 @@ func (g *google) permitted(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("the identity of Syncer lacks %s on %s; grant a role with them, as \"syncer rotate init\" prints it", strings.Join(lacks, ", "), g.holder())
-}
-
-// googleCode returns the status of an error of Google Cloud.
-func googleCode(answer []byte) string {
-	var said struct {
-		Error struct {
-			Status string `json:"status"`
-		} `json:"error"`
-	}
-	_ = json.Unmarshal(answer, &said)
-	return said.Error.Status
 }

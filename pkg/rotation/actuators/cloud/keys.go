@@ -51,6 +51,9 @@ type key struct {
 	created time.Time
 	active  bool
 	mark    string // the version that it was created for, in a cloud with marks
+	hint    string // the first characters of its secret, if the cloud shows them
+	// uploaded means that the cloud did not create it.
+	uploaded bool
 }
 
 // provider is the part of a cloud that Keys needs. Its errors are of type [fault], or
@@ -136,11 +139,7 @@ func (k *Keys) Apply(ctx context.Context, v versions.Version) (map[string]secret
 		return nil, err
 	}
 	if k.cloud.keyOf(v) != "" {
-		lacks := k.cloud.complete(v)
-		if v.Parts[intentPart].Len() > 0 { // it was adopted
-			lacks[intentPart] = secret.Value{}
-		}
-		return lacks, k.verify(ctx, v)
+		return k.applied(ctx, v)
 	}
 	if m, ok := k.minted[v.ID]; ok {
 		return clones(m.parts), nil
@@ -167,6 +166,18 @@ func (k *Keys) Apply(ctx context.Context, v versions.Version) (map[string]secret
 	return clones(parts), nil
 }
 
+// applied verifies a version that has its key, and returns the parts that it lacks.
+func (k *Keys) applied(ctx context.Context, v versions.Version) (map[string]secret.Value, error) {
+	lacks, check := k.cloud.complete(v), k.verify
+	if v.Parts[intentPart].Len() > 0 { // it was adopted
+		lacks[intentPart], check = secret.Value{}, k.adopted
+	}
+	if err := check(ctx, v); err != nil {
+		return nil, err
+	}
+	return lacks, nil
+}
+
 // Verify uses a key. The cloud may not know a new key everywhere at once.
 func (k *Keys) Verify(ctx context.Context, v versions.Version) error {
 	ctx, cancel := context.WithTimeout(ctx, k.config.Timeout)
@@ -180,7 +191,8 @@ func (k *Keys) verify(ctx context.Context, v versions.Version) error {
 		return fmt.Errorf("%w: version %s has no key yet", actuators.ErrRefused, v.ID)
 	}
 	err := k.cloud.verify(ctx, v)
-	if errors.Is(err, actuators.ErrRefused) && (v.State == versions.Pending || v.State == versions.Accepted) {
+	_, stranger := errors.AsType[*strangerError](err)
+	if errors.Is(err, actuators.ErrRefused) && !stranger && (v.State == versions.Pending || v.State == versions.Accepted) {
 		if until := k.since(id).Add(k.config.Consistent); time.Now().Before(until) {
 			return &actuators.LaterError{Why: fmt.Sprintf("%s does not accept the new key %s everywhere yet; Syncer tries it for %v", k.cloud.holder(), id, k.config.Consistent), Until: time.Now().Add(time.Second)}
 		}
@@ -203,12 +215,12 @@ func (k *Keys) Revoke(ctx context.Context, v versions.Version) error {
 	switch _, intended := v.Parts[intentPart]; {
 	case id == "" && intended: // it was dropped before its key was recorded
 		return k.clear(ctx, v, keys, at)
-	case id == "": // another actuator made it
+	case id == "", intended: // another actuator made it, or it was never accepted as adopted
 		return nil
 	}
 	i := slices.IndexFunc(keys, func(key key) bool { return key.id == id })
 	if i < 0 {
-		return k.invisible(v.ID, at.Sub(v.Since))
+		return k.gone(ctx, v, at)
 	}
 	if err := k.still(ctx, v, versions.Revoking); err != nil {
 		return err

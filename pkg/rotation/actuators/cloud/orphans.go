@@ -101,7 +101,7 @@ func (k *Keys) clear(ctx context.Context, v versions.Version, keys []key, at tim
 // cloud tells that. Without marks, the key must be younger than the version's intent, no
 // version may have it, and nobody may have used it.
 func (k *Keys) orphan(ctx context.Context, v versions.Version, in intent, found key) (bool, error) {
-	if slices.Contains(in.Keys, found.id) || len(k.unknown(v.Set, []key{found})) == 0 {
+	if found.uploaded || slices.Contains(in.Keys, found.id) || len(k.unknown(v.Set, []key{found})) == 0 {
 		return false, nil
 	}
 	if k.cloud.marks() {
@@ -117,11 +117,11 @@ func (k *Keys) orphan(ctx context.Context, v versions.Version, in intent, found 
 // markOf is the text by which a cloud with marks recognizes a version's key.
 func markOf(v versions.Version) string { return "syncer " + v.Set.Identity + " " + v.ID }
 
-// invisible returns an error while the cloud may not show yet what an earlier request
+// invisible returns a LaterError while the cloud may not show yet what an earlier request
 // did. A request that was decided long ago was sent long ago.
 func (k *Keys) invisible(what string, ago time.Duration) error {
 	if rest := time.Until(k.since(what).Add(k.config.Consistent)); rest > 0 && ago < 10*k.config.Consistent {
-		return fmt.Errorf("an earlier request may still take effect at %s; Syncer looks again for %v", k.cloud.holder(), rest.Round(time.Second))
+		return &actuators.LaterError{Why: fmt.Sprintf("an earlier request may still take effect at %s; Syncer looks again for %v", k.cloud.holder(), rest.Round(time.Second)), Until: time.Now().Add(min(rest, time.Second))}
 	}
 	return nil
 }
