@@ -1,13 +1,7 @@
 package authn
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 )
@@ -28,26 +22,13 @@ type Azure struct {
 
 // Credential implements conjur.Authenticator.
 func (a Azure) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential, error) {
-	query := url.Values{"api-version": {"2018-02-01"}, "resource": {"https://management.azure.com/"}}
-	if a.ClientID != "" {
-		query.Set("client_id", a.ClientID)
-	}
-	base := strings.TrimRight(cmp.Or(a.Metadata, azureMetadata), "/")
-	body, err := askMetadata(ctx, azureService, at(base, "/metadata/identity/oauth2/token", query), http.Header{"Metadata": {"true"}})
+	value, _, err := AzureToken(ctx, a.ClientID, "https://management.azure.com/", a.Metadata)
 	if err != nil {
 		return conjur.Credential{}, err
 	}
-	defer clear(body)
-	var answer struct {
-		AccessToken string `json:"access_token"`
-	}
-	if json.Unmarshal(body, &answer) != nil {
-		return conjur.Credential{}, fmt.Errorf("%s: the answer is not the JSON of a token", azureService)
-	}
-	token := []byte(answer.AccessToken)
-	defer clear(token)
-	if err := checkToken(azureService, token); err != nil {
+	defer value.Wipe()
+	if err := checkToken(azureService, value.Bytes()); err != nil {
 		return conjur.Credential{}, err
 	}
-	return conjur.Credential{URL: a.URL, Login: hostLogin(a.Login), ContentType: formType, Body: tokenForm(token)}, nil
+	return conjur.Credential{URL: a.URL, Login: hostLogin(a.Login), ContentType: formType, Body: tokenForm(value.Bytes())}, nil
 }
