@@ -95,20 +95,30 @@ func (l *loader) clouded(it item, set RotatedSet) {
 	if self := it[name].object()["self"]; !adopted.set && (set.GCP != nil && set.GCP.Self || set.Azure != nil && set.Azure.Self) {
 		l.fail(self.key, "the set has no key to log in with; adopt the present key")
 	}
+	if set.GCP != nil && !strings.Contains(set.GCP.Account, "@") {
+		l.fail(it[name].object()["account"].key, "this must be the email address of the service account")
+	}
+	if set.GCP != nil && set.GCP.Unused > 0 && set.GCP.Project == "" && !strings.HasSuffix(set.GCP.Account, ".iam.gserviceaccount.com") {
+		l.fail(it[name].object()["unused"].key, "the address of this account does not contain its project, which the Policy Analyzer needs; set project")
+	}
+	if set.Azure != nil && set.Every == 0 && set.Times == nil {
+		l.warn(it[name].key, "Azure ends a secret %v after its creation, and the set has no schedule; set every", set.Azure.Validity)
+	}
 	if set.Azure != nil && set.Every > 0 && set.Azure.Validity < 2*set.Every {
 		l.fail(it[name].key, "Azure ends a secret %v after its creation, and Syncer makes the next one after %v; set validity to at least twice as long", set.Azure.Validity, set.Every)
 	}
 }
 
 // cloudHolder names whose keys the set changes in a cloud; "" for sets without a cloud.
+// Names that differ only in upper and lower case are one holder.
 func (s RotatedSet) cloudHolder() string {
 	switch {
 	case s.AWS != nil:
-		return strings.TrimSpace("the IAM user " + s.AWS.User + " " + s.AWS.Admin)
+		return strings.TrimSpace("the IAM user " + strings.ToLower(s.AWS.User) + " " + s.AWS.Admin)
 	case s.GCP != nil:
 		return "the service account " + s.GCP.Account
 	case s.Azure != nil:
-		return "the application " + s.Azure.Application
+		return "the application " + strings.ToLower(s.Azure.Application)
 	}
 	return ""
 }

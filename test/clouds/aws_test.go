@@ -200,7 +200,7 @@ func TestWhatAWSAnswers(t *testing.T) {
 		want  string
 	}{
 		"refuses":         {func(*cloud.AWS) { a.Deny("ListAccessKeys", true) }, `AWS IAM refuses ListAccessKeys (403 AccessDenied); permit this call, as "syncer rotate init" prints it`},
-		"another user":    {func(c *cloud.AWS) { c.User = "nobody" }, "AWS IAM answered ListAccessKeys with 404 NoSuchEntity; Syncer tries again"},
+		"another user":    {func(c *cloud.AWS) { c.User = "nobody" }, "AWS IAM does not find what ListAccessKeys names (404 NoSuchEntity); correct the name in the set"},
 		"limits the rate": {func(*cloud.AWS) { a.Throttle(1) }, "AWS IAM limits the rate of requests and did not accept ListAccessKeys; Syncer waits 1s and tries again"},
 		"does not answer": {func(c *cloud.AWS) { c.Endpoint = "http://127.0.0.1:1" }, "AWS IAM did not answer ListAccessKeys (dial tcp 127.0.0.1:1: connect: connection refused); Syncer tries again"},
 		"no administrator": {func(c *cloud.AWS) {

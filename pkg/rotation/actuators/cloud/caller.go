@@ -141,6 +141,8 @@ func (f *fault) Error() string {
 		return fmt.Sprintf("%s does not accept %s, because the limit of keys is reached, or a policy forbids more (%s)", f.service, f.call, answer)
 	case f.invalid() || f.expired():
 		return fmt.Sprintf("%s does not accept the credentials of Syncer (%s); correct them", f.service, answer)
+	case f.missing():
+		return fmt.Sprintf("%s does not find what %s names (%s); correct the name in the set", f.service, f.call, answer)
 	case f.denied():
 		return fmt.Sprintf("%s refuses %s (%s); permit this call, as \"syncer rotate init\" prints it", f.service, f.call, answer)
 	}
