@@ -45,7 +45,7 @@ var ofFlags = map[string]completer{
 
 // fileFlags are the flags that name a file, and folderFlags those that name a folder.
 var (
-	fileFlags   = map[string]bool{"annotations": true, "audit": true, "backup": true, "config": true, "file": true, "kubeconfig": true, "policy": true, "termination-log": true, "tls-cert": true, "tls-key": true, "token-file": true, "values": true}
+	fileFlags   = map[string]bool{"annotations": true, "audit": true, "backup": true, "config": true, "file": true, "inject": true, "kubeconfig": true, "policy": true, "termination-log": true, "tls-cert": true, "tls-key": true, "token-file": true, "values": true}
 	folderFlags = map[string]bool{"dir": true, "out": true, "secrets-dir": true, "status-dir": true, "templates-dir": true}
 )
 

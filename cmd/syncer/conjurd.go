@@ -52,14 +52,14 @@ It first prints the settings of a client and the address that it listens on.
 	flags.BoolVar(&o.AllowPlainHTTP, "plain-http", false, "serve without TLS, on loopback or behind a proxy")
 	flags.StringVar(&o.TLSCert, "tls-cert", "", "a PEM certificate (default: issued at startup by the folder's CA)")
 	flags.StringVar(&o.TLSKey, "tls-key", "", "the PEM key of --tls-cert")
-	flags.StringSliceVar(&o.Hosts, "host", nil, "names and addresses in the certificate that is issued at startup (default loopback)")
+	flags.StringSliceVar(&o.Hosts, "host", nil, "names and addresses in the certificate that is issued at startup (default: loopback and the address of --addr)")
 	flags.BoolVar(&kubernetes, "kubernetes", false, "let Pods of this cluster log in by authn-k8s: look them up, and deliver certificates to them")
 	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "the kubeconfig file for --kubernetes (default: $KUBECONFIG, or the cluster that this process runs in)")
 	flags.DurationVar(&o.UserTokenTTL, "user-token-ttl", 0, "lifetime of a user's access token (default 8m)")
 	flags.DurationVar(&o.HostTokenTTL, "host-token-ttl", 0, "lifetime of a host's access token (default 8m)")
 
 	initialize := &cobra.Command{
-		Use:   "init",
+		Use:   "init --dir DIR",
 		Short: "Prepare a folder: account, API key of admin, data key, CA",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readValues(&o, values, cmd.InOrStdin()); err != nil {
@@ -80,6 +80,7 @@ again. Older backups need the old key: first copy data.key to them.`,
 	for _, c := range []*cobra.Command{cmd, initialize, rekey} {
 		c.Flags().StringVar(&o.Dir, "dir", "", "the folder of data, keys and CA")
 	}
+	_, _ = initialize.MarkFlagRequired("dir"), rekey.MarkFlagRequired("dir")
 	for _, c := range []*cobra.Command{cmd, initialize} {
 		c.Flags().StringVar(&o.Account, "account", "", "the account (default: the folder's account, or default)")
 		c.Flags().StringArrayVar(&o.Policies, "policy", nil, "a policy file to load into root; repeatable")

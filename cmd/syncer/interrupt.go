@@ -29,6 +29,9 @@ func (r interruptible) Read(p []byte) (int, error) {
 	case <-r.ctx.Done():
 		return 0, r.ctx.Err()
 	case got := <-done:
+		if err := r.ctx.Err(); err != nil {
+			return 0, err // ^C also ended the program that writes the input, maybe halfway
+		}
 		copy(p, buffer[:got.n])
 		clear(buffer) // it may hold a secret value
 		return got.n, got.err

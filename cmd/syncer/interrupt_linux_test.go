@@ -24,11 +24,8 @@ func TestAnInterruptIsTheAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, input := reading(t, args...)
-			eventually(t, "the command to read its input", func() bool {
-				left, err := unix.IoctlGetInt(int(input.Fd()), unix.TIOCINQ)
-				return err == nil && left == 0
-			})
+			p, input := reading(t, nil, args...)
+			awaitRead(t, input)
 			interrupted(t, p)
 		})
 	}
@@ -66,8 +63,34 @@ func TestAnInterruptIsTheAnswer(t *testing.T) {
 	})
 }
 
+// TestATerminatedCommandSaysSo: no command shows how its parts stop each other.
+func TestATerminatedCommandSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"a value": {"set", "a/b"},
+		"values":  {"set", "-f", "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			p, input := reading(t, w.Environ(), args...)
+			awaitRead(t, input)
+			ended(t, p, syscall.SIGTERM, 1, "syncer: terminated")
+		})
+	}
+}
+
+// awaitRead waits until a command has read the byte in its input.
+func awaitRead(t *testing.T, input *os.File) {
+	t.Helper()
+	eventually(t, "the command to read its input", func() bool {
+		left, err := unix.IoctlGetInt(int(input.Fd()), unix.TIOCINQ)
+		return err == nil && left == 0
+	})
+}
+
 // reading starts a command whose standard input is a pipe with one byte in it.
-func reading(t *testing.T, args ...string) (*proctest.Process, *os.File) {
+func reading(t *testing.T, env []string, args ...string) (*proctest.Process, *os.File) {
 	t.Helper()
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -77,16 +100,22 @@ func reading(t *testing.T, args ...string) (*proctest.Process, *os.File) {
 	if _, err := out.WriteString("a"); err != nil {
 		t.Fatal(err)
 	}
-	p := spawnBy(t, func(cmd *exec.Cmd) error { cmd.Stdin = in; return cmd.Start() }, nil, args...)
+	p := spawnBy(t, func(cmd *exec.Cmd) error { cmd.Stdin = in; return cmd.Start() }, env, args...)
 	return p, in
 }
 
 // interrupted sends ^C and wants it to be said, and nothing else.
 func interrupted(t *testing.T, p *proctest.Process) {
 	t.Helper()
-	p.Signal(syscall.SIGINT)
-	p.Exit(128 + int(syscall.SIGINT))
-	if got := strings.TrimSpace(p.Log()); got != "syncer: interrupted" {
-		t.Errorf("said: %s", got)
+	ended(t, p, syscall.SIGINT, 128+int(syscall.SIGINT), "syncer: interrupted")
+}
+
+// ended sends a signal and wants one line and a status.
+func ended(t *testing.T, p *proctest.Process, signal syscall.Signal, status int, want string) {
+	t.Helper()
+	p.Signal(signal)
+	p.Exit(status)
+	if got := strings.TrimSpace(p.Log()); got != want {
+		t.Errorf("said: %s, want %s", got, want)
 	}
 }

@@ -45,7 +45,9 @@ func start(root *cobra.Command) int {
 	switch {
 	case err == nil:
 		return 0
-	case ctx.Err() != nil && context.Cause(terminated) == nil && errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled) && terminated.Err() != nil:
+		fmt.Fprintln(os.Stderr, "syncer: terminated")
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "syncer: interrupted")
 		return 128 + int(syscall.SIGINT) // as a shell has it
 	case !errors.Is(err, errLogged):
@@ -132,9 +134,13 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		slices.SortStableFunc(near, func(a, b string) int {
-			return cmp.Compare(suggest.Distance(args[0], a), suggest.Distance(args[0], b))
-		})
+		distance := func(name string) int {
+			if strings.HasPrefix(name, args[0]) {
+				return 0 // whoever stops typing misspells nothing
+			}
+			return suggest.Distance(args[0], name)
+		}
+		slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance(a), distance(b)) })
 		return fmt.Errorf("unknown command %q; did you mean %s %s?", args[0], cmd.CommandPath(), near[0])
 	}
 	return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())

@@ -72,6 +72,7 @@ With --remove, the policy deletes these variables.`,
 	}
 	cmd.Flags().StringSliceVar(&p.Nodes, "node", nil, "the nodes")
 	cmd.Flags().StringVar(&p.Host, "host", "nodes/NODE", "the host of a node; NODE stands for the node's name")
+	_ = cmd.RegisterFlagCompletionFunc("host", words("nodes/NODE").complete)
 	cmd.Flags().StringVar(&p.Base, "base", "", baseUsage)
 	cmd.Flags().BoolVar(&p.Remove, "remove", false, "delete the variables")
 	_ = cmd.MarkFlagRequired("node")

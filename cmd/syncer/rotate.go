@@ -74,6 +74,9 @@ func newRotateInit() *cobra.Command {
 	byHand := cmd.RunE
 	cmd.Use = "init SET | --config FILE"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && cmd.Flags().Changed("output") {
+			return errors.New("--output is for one set; a policy has one form")
+		}
 		if len(args) == 0 {
 			return printPolicy(file, cmd.OutOrStdout())
 		}
@@ -88,6 +91,7 @@ func newRotateMake(name, short string, do func(rotation.Hand, context.Context, g
 	var password bool
 	var alphabet, htpasswd, subject string
 	var length int
+	var format *outputFlag
 	cmd := &cobra.Command{
 		Use: name + " SET", Short: short,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -102,9 +106,13 @@ func newRotateMake(name, short string, do func(rotation.Hand, context.Context, g
 			}
 			return byHand(args[0], func(h rotation.Hand) error {
 				id, err := do(h, cmd.Context(), c)
-				if err == nil {
-					fmt.Fprintln(cmd.OutOrStdout(), id)
+				switch {
+				case err != nil:
+					return err
+				case format.ForPrograms():
+					return format.Write(cmd.OutOrStdout(), map[string]string{"set": h.ID, "version": id})
 				}
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
 				return err
 			})
 		},
@@ -121,6 +129,7 @@ func newRotateMake(name, short string, do func(rotation.Hand, context.Context, g
 	flags.BoolVar(&c.SSH, "ssh", false, "generate a key pair for OpenSSH")
 	flags.StringVar(&subject, "x509", "", "generate a self-signed certificate with this common name, valid for 90 days")
 	flags.BoolVar(&c.UUID, "uuid", false, "generate a UUID")
+	format = addOutputFlag(cmd, output.Text)
 	return cmd
 }
 
@@ -207,6 +216,9 @@ func newRotateStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status SET... | --config FILE", Short: "Show the versions of sets without their values; with --config, show what each set of a file waits for",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && file == "" {
+				return errNoSet
+			}
 			if len(args) == 0 {
 				return lookAtSets(cmd.Context(), file, cmd.OutOrStdout(), format.Format)
 			}
@@ -260,6 +272,9 @@ func newRotateCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check SET | --config FILE", Short: "List everything that prevents the rotation of a set, or of all sets of a file",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && file == "" {
+				return errNoSet
+			}
 			if len(args) == 0 {
 				return checkSets(cmd.Context(), file, cmd.OutOrStdout(), format.Format)
 			}

@@ -17,7 +17,7 @@ import (
 // printPolicy prints the policy that the sets of a file need.
 func printPolicy(file string, out io.Writer) error {
 	if file == "" {
-		return errNoFile
+		return errNoSet
 	}
 	c, _, err := config.LoadRotation(config.Sources{ConfigFile: config.ReadFile(file), Getenv: os.Getenv, Assume: config.Assumptions{Connection: true, Files: true}})
 	if err == nil {

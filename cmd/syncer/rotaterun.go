@@ -84,7 +84,10 @@ func rotateRun(ctx context.Context, file string, once bool, log *zap.Logger) err
 	return nil
 }
 
-var errNoFile = errors.New("no configuration file; name it with --config")
+var (
+	errNoFile = errors.New("no configuration file; name it with --config")
+	errNoSet  = errors.New("name a set, or with --config the configuration file of all sets")
+)
 
 // loadRotator returns the rotator of the sets of a file, without a cluster.
 func loadRotator(file string, log *zap.Logger) (*rotation.Rotator, func(), error) {

@@ -2,9 +2,12 @@ package main
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"syscall"
 
@@ -34,12 +37,14 @@ unknown. With --watch, an interrupt ends the command with the status shown last.
 		Args: func(cmd *cobra.Command, args []string) error { return asStatus(2, checkUsage(cmd, args)) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Output, o.Out = format.Format, cmd.OutOrStdout()
-			var err error
-			if watch {
-				err = o.Watch(cmd.Context())
-			} else {
-				err = o.Once(cmd.Context())
+			if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+				return asStatus(2, fmt.Errorf("--url %q is not the address of a server; use one such as http://127.0.0.1:8080", o.URL))
 			}
+			ask := o.Once
+			if watch {
+				ask = o.Watch
+			}
+			err := ask(cmd.Context())
 			if errors.Is(err, status.ErrNotFresh) {
 				return errLogged
 			}
@@ -58,9 +63,18 @@ unknown. With --watch, an interrupt ends the command with the status shown last.
 
 // explained adds what to do about an address or a token to an error of status.
 func explained(cmd *cobra.Command, o status.Overview, err error) error {
+	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
+	timeout, _ := errors.AsType[net.Error](err)
+	address := origin(cmd, "url", addressVariable)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: no process listens at the address of %s; set server.address and server.status of the process, or from outside its Pod run kubectl port-forward deploy/syncer 8080", err, origin(cmd, "url", addressVariable))
+		return fmt.Errorf("%w: no process listens at the address of %s; set server.address and server.status of the process, or from outside its Pod run kubectl port-forward deploy/syncer 8080", err, address)
+	case errors.Is(err, status.ErrForeign):
+		return fmt.Errorf("%w: another program listens at the address of %s; name the address of Syncer's probes", err, address)
+	case noTLS || errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%w: the process serves plain HTTP at the address of %s; begin it with http://", err, address)
+	case timeout != nil && timeout.Timeout():
+		return fmt.Errorf("%w: no answer from the address of %s; check the address, and whether a NetworkPolicy permits the connection", err, address)
 	case errors.Is(err, status.ErrUnauthorized) && o.TokenFile == "":
 		return fmt.Errorf("%w: the process requires a token; name its file with --token-file or %s", err, tokenVariable)
 	case errors.Is(err, status.ErrUnauthorized):
@@ -77,7 +91,7 @@ func origin(cmd *cobra.Command, flag, variable string) string {
 	case os.Getenv(variable) != "":
 		return variable
 	}
-	return "the default of --" + flag
+	return "--" + flag + ", which is the default"
 }
 
 // The variables that sidecars get as settings.

@@ -94,13 +94,14 @@ func Serve(ctx context.Context, o Options, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, h.close()) }()
 
-	config, err := h.tlsConfig()
-	if err != nil {
-		return err
-	}
 	ln, err := net.Listen("tcp", o.Addr)
 	if err != nil {
 		return fmt.Errorf("%w; choose another address with --addr", err)
+	}
+	defer func() { _ = ln.Close() }() // unless the server did
+	config, err := h.tlsConfig(ln.Addr())
+	if err != nil {
+		return err
 	}
 	scheme := "https://"
 	if config == nil {
@@ -133,12 +134,17 @@ func (h *home) reachable(listening net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// tlsConfig returns nil for plain HTTP.
-func (h *home) tlsConfig() (*tls.Config, error) {
+// tlsConfig returns nil for plain HTTP. Without Hosts, the certificate is for loopback and
+// the address that the server listens on.
+func (h *home) tlsConfig(listening net.Addr) (*tls.Config, error) {
 	if h.AllowPlainHTTP {
 		return nil, nil
 	}
-	cert, err := h.ca.Issue(h.Hosts...)
+	hosts := h.Hosts
+	if tcp, ok := listening.(*net.TCPAddr); ok && len(hosts) == 0 && !tcp.IP.IsUnspecified() {
+		hosts = []string{"localhost", "127.0.0.1", "::1", tcp.IP.String()}
+	}
+	cert, err := h.ca.Issue(hosts...)
 	if h.TLSCert != "" || h.TLSKey != "" {
 		cert, err = tls.LoadX509KeyPair(h.TLSCert, h.TLSKey)
 	}

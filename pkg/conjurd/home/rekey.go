@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -59,7 +60,10 @@ func Rekey(ctx context.Context, o Options, out io.Writer) error {
 		return fmt.Errorf("conjurd rekey: the data key is in %s; put a new one before it there, separated by a space, and start the server; remove the old one when the server reports that nothing uses it", conjurd.DataKeyEnv)
 	}
 	key := o.path(dataKeyFile)
-	if err := conjurd.AddDataKey(key); err != nil && !errors.Is(err, conjurd.ErrRekeying) {
+	switch err := conjurd.AddDataKey(key); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w; prepare the folder with conjurd init", err)
+	case err != nil && !errors.Is(err, conjurd.ErrRekeying):
 		return err
 	}
 	// If the data is in use, a server reseals it.

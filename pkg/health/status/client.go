@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -26,6 +27,9 @@ type Client struct {
 // ErrUnauthorized means that the process requires another token.
 var ErrUnauthorized = errors.New("401 Unauthorized")
 
+// ErrForeign means that another program answered.
+var ErrForeign = errors.New("the answer is not the status of a Syncer process")
+
 // most bounds one answer or event, in bytes.
 const most = 64 << 20
 
@@ -33,7 +37,7 @@ const most = 64 << 20
 func (c Client) Get(ctx context.Context) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, slow)
 	defer cancel()
-	body, err := c.ask(ctx, "/status.json")
+	body, err := c.ask(ctx, "/status.json", "application/json")
 	if err != nil {
 		return s, err
 	}
@@ -41,13 +45,16 @@ func (c Client) Get(ctx context.Context) (s Status, err error) {
 	if err := json.NewDecoder(io.LimitReader(body, most)).Decode(&s); err != nil {
 		return s, fmt.Errorf("%s/status.json: %w", c.URL, err)
 	}
+	if s.At.IsZero() {
+		return s, fmt.Errorf("%s/status.json: %w", c.URL, ErrForeign)
+	}
 	return s, nil
 }
 
 // Follow calls show with the current Status and after each change, until ctx ends
 // or the process is gone.
 func (c Client) Follow(ctx context.Context, show func(Status)) error {
-	body, err := c.ask(ctx, "/status/events")
+	body, err := c.ask(ctx, "/status/events", "text/event-stream")
 	if err != nil {
 		return err
 	}
@@ -106,8 +113,8 @@ func (s *Status) take(kind string, data []byte) error {
 	return nil
 }
 
-// ask sends a request. The caller must close the body.
-func (c Client) ask(ctx context.Context, path string) (io.ReadCloser, error) {
+// ask sends a request, whose answer has a media type. The caller must close the body.
+func (c Client) ask(ctx context.Context, path, kind string) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.URL, "/")+path, nil)
 	if err != nil {
 		return nil, err
@@ -115,7 +122,10 @@ func (c Client) ask(ctx context.Context, path string) (io.ReadCloser, error) {
 	if c.Token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.Token)
 	}
-	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableKeepAlives: true}}
+	client := http.Client{
+		Transport:     &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // Syncer sends none
+	}
 	answer, err := client.Do(r)
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // the rest repeats the address
@@ -126,17 +136,19 @@ func (c Client) ask(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.URL, err)
 	}
-	if answer.StatusCode == http.StatusOK {
+	got, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if answer.StatusCode == http.StatusOK && got == kind {
 		return answer.Body, nil
 	}
 	defer func() { _ = answer.Body.Close() }()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 300))
-	why := strings.TrimSpace(string(text))
 	switch answer.StatusCode {
+	case http.StatusOK:
+		return nil, fmt.Errorf("%s: %w", c.URL+path, ErrForeign)
 	case http.StatusNotFound:
-		why = "the status page is off there; set server.status"
+		return nil, fmt.Errorf("%s: %s: the status page is off there; set server.status", c.URL+path, answer.Status)
 	case http.StatusUnauthorized:
 		return nil, fmt.Errorf("%s: %w", c.URL, ErrUnauthorized)
 	}
-	return nil, fmt.Errorf("%s: %s: %s", c.URL+path, answer.Status, why)
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 300))
+	return nil, errors.New(strings.TrimSuffix(c.URL+path+": "+answer.Status+": "+strings.TrimSpace(string(text)), ": "))
 }

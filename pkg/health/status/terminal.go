@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/safefile"
@@ -95,8 +96,12 @@ func (o Overview) client() (Client, error) {
 	if o.TokenFile == "" {
 		return Client{URL: o.URL}, nil
 	}
-	token, err := safefile.ReadInput(o.TokenFile, maxToken)
-	return Client{URL: o.URL, Token: strings.TrimSpace(string(token))}, err
+	text, err := safefile.ReadInput(o.TokenFile, maxToken)
+	token := strings.TrimSpace(string(text))
+	if err == nil && strings.ContainsFunc(token, unicode.IsControl) {
+		err = fmt.Errorf("%s: a token is one line of text", o.TokenFile)
+	}
+	return Client{URL: o.URL, Token: token}, err
 }
 
 func (o Overview) print(screen *terminal.Screen, s Status) error {
