@@ -34,7 +34,7 @@ func unset(name, complaint string) badInput {
 // refreshed is a mode that ends, with an interval.
 func refreshed(mode string) badInput {
 	return badInput{"refresh as " + mode, func(w *world) { w.Annotations["container-mode"] = mode },
-		[]string{"conjur.org/secrets-refresh-interval", "cannot be refreshed in the mode " + mode}}
+		[]string{"conjur.org/secrets-refresh-interval", "the mode " + mode + " cannot refresh secrets"}}
 }
 
 // destination is one that comes from the environment alone.

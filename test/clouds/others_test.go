@@ -118,9 +118,9 @@ func TestWhatOtherCloudsAnswer(t *testing.T) {
 	wrong := cloud.NewAzure(brisk(s.reader), cloud.Azure{Application: a.Application, Tenant: a.Tenant, Endpoint: a.URL, Client: client,
 		Admin: value(`{"tenantId":"acme","clientId":"syncer","clientSecret":"wrong"}`)})
 	for want, keys := range map[string]*cloud.Keys{
-		`Google Cloud IAM refuses keys.list (403 PERMISSION_DENIED); permit this call, as "syncer rotate init" prints it`:            g.keys(brisk(s.reader)),
+		`Google Cloud IAM refuses keys.list (403 PERMISSION_DENIED); permit this call, as "syncer rotate init" prints it`:                 g.keys(brisk(s.reader)),
 		`Microsoft Graph refuses applications.get (403 Authorization_RequestDenied); permit this call, as "syncer rotate init" prints it`: a.keys(brisk(s.reader)),
-		"Microsoft Entra ID does not accept the credentials of Syncer (401 invalid_client); correct them":                            wrong,
+		"Microsoft Entra ID does not accept the credentials of Syncer (401 invalid_client); correct them":                                 wrong,
 	} {
 		if _, err := keys.Prepare(t.Context(), versions.New("us")); err == nil || err.Error() != want {
 			t.Errorf("said %v, want %s", err, want)

@@ -142,8 +142,8 @@ func TestLabelledJobsComplete(t *testing.T) {
 }
 
 // TestTypesOfPoliciesAreRight: the controller that compares the expressions of the chart's
-// policies with the types of the API has no warning. The changing policy has no such check,
-// but the same variables.
+// policies with the types of the API has no warning. It does not check
+// variables; the tests on the API server do.
 func TestTypesOfPoliciesAreRight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())

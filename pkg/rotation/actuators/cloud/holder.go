@@ -58,7 +58,7 @@ func (k *Keys) gone(ctx context.Context, v versions.Version, at time.Time) error
 	case other:
 		later.Why = fmt.Sprintf("%v: to go on, delete the key, or name its holder in the set again", stranger)
 	case err == nil:
-		later.Why = fmt.Sprintf("the key %s is valid, but Syncer does not find it at %s: look whether Syncer uses the right account of the cloud, or delete the key", k.cloud.keyOf(v), k.cloud.holder())
+		later.Why = fmt.Sprintf("the key %s is valid, but it is not at %s: give Syncer the right account of the cloud, or delete the key", k.cloud.keyOf(v), k.cloud.holder())
 	case errors.Is(err, actuators.ErrRefused):
 		return k.invisible(v.ID, at.Sub(v.Since))
 	default:
