@@ -13,15 +13,15 @@ func newValidateCommand() *cobra.Command {
 problem. With -f, it checks every workload in a manifest instead, and the conjur-map
 and the groups of every Secret in the manifest.
 
-The connection is checked if a variable whose name begins with CONJUR_ is set, or
-with --connection. It consists of Conjur's address, account and identity. Without
-both, only the existing settings are checked, such as the annotations alone. The
-Pod's namespace (MY_POD_NAMESPACE) is checked only if such a variable is set.
+The connection (Conjur's address, account and identity) is checked with
+--connection, or if a variable whose name begins with CONJUR_ is set. Otherwise,
+only the existing settings are checked, such as the annotations alone. The Pod's
+namespace (MY_POD_NAMESPACE) is checked only if such a variable is set.
 
 With -f, the environment is that of the provider's container. Values of Secrets and
 ConfigMaps outside the manifest count as valid, and files of the Pod are not
-checked. A Secret must have a map or a group if a workload lists it. It must also
-have one if it lacks the label that selects Secrets.
+checked. A Secret must have a map or a group if a workload lists it, or if it lacks
+the label that selects Secrets.
 
 With --values, a file as for render, a warning names each node-specific secret
 whose general variable is not in the file. Nodes without a node-specific variable
