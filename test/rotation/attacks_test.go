@@ -15,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/test/proctest"
+	"github.com/secretsync/syncer/test/settest"
 )
 
 // sleeper is a database whose caller falls asleep before one of its acts, until
@@ -92,13 +93,13 @@ func (s *shop) sleepsThroughOthers(act int64) bool {
 	t := s.t
 	client := s.as("rotates", "engine")
 	stop := run(t, s.rotator(client, s.database(client, s.db.Addr), nil))
-	s.idle("")
+	s.Idle("")
 	stop()
 
 	slow := sleeperAt(s.database(client, s.db.Addr), "", act)
 	stopSlow := run(t, s.rotator(client, slow, nil))
-	first, _ := s.doc().Primary()
-	if err := s.steer(t.Context()); err != nil {
+	first, _ := s.Doc().Primary()
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	slept := false
@@ -109,17 +110,17 @@ func (s *shop) sleepsThroughOthers(act int64) bool {
 			return true
 		default:
 		}
-		primary, idle, err := s.look(t.Context())
-		return err == nil && idle && primary != first.ID
+		doc, err := s.Look(t.Context())
+		return err == nil && settest.Idle(doc, first.ID)
 	})
 	if !slept {
 		return false
 	}
 	other := s.as("rotates", "engine")
 	stop = run(t, s.rotator(other, s.database(other, s.db.Addr), nil))
-	s.idle(first.ID)
+	s.Idle(first.ID)
 	for range 1 + act%2 {
-		s.rotate()
+		s.Rotate()
 	}
 	stop()
 	close(slow.wake)
@@ -154,19 +155,19 @@ func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 	shut.open.Store(true)
 	tried := &sleeper{PostgreSQL: database}
 	run(t, s.rotator(client, tried, shut))
-	old := s.idle("")
+	old := s.Idle("")
 	shut.open.Store(false)
-	if err := s.steer(t.Context()); err != nil {
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	primary, _ := s.until("a new primary, and the old one held", func(d *versions.Document) bool {
+	primary, _ := s.Until("a new primary, and the old one held", func(d *versions.Document) bool {
 		primary, _ := d.Primary()
 		return primary.ID != old.ID && d.Stage() == "switch"
 	}).Primary()
 	user := string(primary.Parts["username"].Bytes())
 	s.db.Query(t, "postgres", "DROP ROLE "+user)
 	shut.open.Store(true)
-	s.until("the old one is about to be revoked", func(d *versions.Document) bool { return d.Stage() == "revoke" })
+	s.Until("the old one is about to be revoked", func(d *versions.Document) bool { return d.Stage() == "revoke" })
 	before := tried.acts.Load()
 	proctest.Eventually(t, "some more looks at the primary", func() bool { return tried.acts.Load() > before+4 })
 	if err := database.Verify(t.Context(), old); err != nil {
@@ -174,7 +175,7 @@ func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 	}
 	// As dumped roles come back: without the comment, the password another one.
 	s.db.Query(t, "postgres", fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD 'another'", user))
-	s.idle(old.ID)
+	s.Idle(old.ID)
 	if err := s.judge(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -187,12 +188,12 @@ func TestARestoredDatabase(t *testing.T) {
 	s := newShop(t)
 	client := s.as("rotates", "engine")
 	stop := run(t, s.rotator(client, s.database(client, s.db.Addr), nil))
-	s.idle("")
+	s.Idle("")
 	backup := s.db.Query(t, "postgres", fmt.Sprintf(`SELECT format('ALTER ROLE %%I %%s PASSWORD %%L; COMMENT ON ROLE %%I IS %%L', rolname,
 		CASE WHEN rolcanlogin THEN 'LOGIN' ELSE 'NOLOGIN' END, rolpassword, rolname, shobj_description(oid, 'pg_authid')) FROM pg_authid WHERE rolname IN ('%s')`,
 		strings.Join(s.users, "', '")))
-	s.rotate()
-	primary := s.rotate()
+	s.Rotate()
+	primary := s.Rotate()
 	stop()
 	s.db.Query(t, "postgres", strings.Join(backup, "; "))
 	database := s.database(client, s.db.Addr)
@@ -201,10 +202,10 @@ func TestARestoredDatabase(t *testing.T) {
 	}
 	run(t, s.rotator(client, database, nil))
 	proctest.Eventually(t, "the primary works again", func() bool { return database.Verify(t.Context(), primary) == nil })
-	if now, _ := s.doc().Primary(); now.ID != primary.ID {
+	if now, _ := s.Doc().Primary(); now.ID != primary.ID {
 		t.Errorf("the primary is %s instead of %s", now.ID, primary.ID)
 	}
-	s.rotate()
+	s.Rotate()
 	if err := s.judge(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -219,7 +220,7 @@ func TestBothUsersAreDeleted(t *testing.T) {
 	s.createRoles()
 	run(t, s.rotator(client, database, nil))
 	proctest.Eventually(t, "the primary works again", func() bool { return database.Verify(t.Context(), primary) == nil })
-	s.rotate()
+	s.Rotate()
 	if err := s.judge(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -233,19 +234,19 @@ func TestBackToTheOldOne(t *testing.T) {
 	database := s.database(client, s.db.Addr)
 	shut := &gate{}
 	run(t, s.rotator(client, database, shut))
-	old := s.idle("")
-	if err := s.steer(t.Context()); err != nil {
+	old := s.Idle("")
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.until("a new primary, and the old one held", func(d *versions.Document) bool {
+	s.Until("a new primary, and the old one held", func(d *versions.Document) bool {
 		primary, _ := d.Primary()
 		return primary.ID != old.ID && d.Stage() == "switch"
 	})
-	err := rotation.Set{Conjur: s.reader, ID: set}.Steer(t.Context(), versions.Command{Verb: "rollback", At: time.Now()})
+	err := s.Steered.Steer(t.Context(), versions.Command{Verb: "rollback", At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.until("the old one is the primary again", func(d *versions.Document) bool {
+	s.Until("the old one is the primary again", func(d *versions.Document) bool {
 		primary, _ := d.Primary()
 		return primary.ID == old.ID
 	})
@@ -253,11 +254,11 @@ func TestBackToTheOldOne(t *testing.T) {
 		t.Error(err)
 	}
 	shut.open.Store(true)
-	s.until("the one that was given back is gone", func(d *versions.Document) bool { return d.Stage() == "idle" })
+	s.Until("the one that was given back is gone", func(d *versions.Document) bool { return d.Stage() == "idle" })
 	if err := s.judge(t.Context()); err != nil {
 		t.Error(err)
 	}
-	s.rotate()
+	s.Rotate()
 	if err := s.judge(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -270,7 +271,6 @@ func TestTheClockMoves(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
 	s := newShopOf(t, postgres, conjurdtest.Clock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
-	s.reader = s.as("rotates", "reader")
 	const watch = 2 * time.Second
 	var counted *sleeper
 	lead := func() (stop func()) { // with a token of its own
@@ -281,30 +281,30 @@ func TestTheClockMoves(t *testing.T) {
 		}))
 	}
 	stop := lead()
-	old := s.idle("")
-	if err := s.steer(t.Context()); err != nil {
+	old := s.Idle("")
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	isKept := func(d *versions.Document) bool {
 		v, _ := d.Version(old.ID)
 		return v.State == versions.Retiring && !v.Left.IsZero()
 	}
-	s.until("the old one is kept", isKept)
+	s.Until("the old one is kept", isKept)
 	stop()
 
 	ahead.Store(int64(-24 * time.Hour))
 	stop = lead()
-	step := s.doc().Step
+	step := s.Doc().Step
 	proctest.Eventually(t, "it waits, and uses the primary meanwhile", func() bool { return counted.acts.Load() > 0 })
-	if now := s.doc(); now.Step != step || !isKept(now) {
-		t.Errorf("with a clock that was put back the set is %s", told(now))
+	if now := s.Doc(); now.Step != step || !isKept(now) {
+		t.Errorf("with a clock that was put back the set is %s", settest.Told(now))
 	}
 	stop()
 
 	ahead.Store(int64(2 * time.Hour))
 	begin := time.Now()
 	lead()
-	s.idle(old.ID)
+	s.Idle(old.ID)
 	if took := time.Since(begin); took < watch {
 		t.Errorf("a leader that had seen the old one for %v revoked it", took)
 	}

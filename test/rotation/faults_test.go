@@ -10,6 +10,7 @@ import (
 
 	"github.com/secretsync/syncer/test/faults"
 	"github.com/secretsync/syncer/test/proctest"
+	"github.com/secretsync/syncer/test/settest"
 )
 
 // beforePostgres returns an address by which the database is reached, with the
@@ -132,10 +133,11 @@ func (s *shop) survives(p *faults.Plan, address string) error {
 		done := make(chan struct{})
 		go func() { defer close(done); engine.Run(ctx) }()
 		for ctx.Err() == nil && turns < 3 {
-			primary, idle, err := s.look(ended)
-			if err == nil && idle && primary != last {
-				if last, turns = primary, turns+1; turns < 3 {
-					err = s.steer(ended)
+			doc, err := s.Look(ended)
+			if err == nil && settest.Idle(doc, last) {
+				primary, _ := doc.Primary()
+				if last, turns = primary.ID, turns+1; turns < 3 {
+					err = s.Begin(ended)
 				}
 			}
 			if err != nil {
@@ -143,13 +145,13 @@ func (s *shop) survives(p *faults.Plan, address string) error {
 				<-done
 				return err
 			}
-			sleep(ctx)
+			settest.Sleep(ctx)
 		}
 		kill()
 		<-done
 		client.Close()
 		if ended.Err() != nil {
-			return fmt.Errorf("it is stuck: %s", told(s.doc()))
+			return fmt.Errorf("it is stuck: %s", settest.Told(s.Doc()))
 		}
 	}
 	return s.judge(ended)
@@ -158,7 +160,7 @@ func (s *shop) survives(p *faults.Plan, address string) error {
 // judge says what is wrong with a set that is idle: users that may log in, and are
 // not the primary, values that differ under one id.
 func (s *shop) judge(ctx context.Context) error {
-	doc := s.doc()
+	doc := s.Doc()
 	primary, _ := doc.Primary()
 	if err := s.database(s.reader, s.db.Addr).Verify(ctx, primary); err != nil {
 		return err

@@ -122,14 +122,14 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 			s := newStored(t)
 			engine, heard := s.process(set)
 			stop := run(t, engine)
-			s.idle("")
+			s.Idle("")
 			clients, _ := s.newClients(2, 100*time.Millisecond)
 			ticker := time.NewTicker(10 * time.Millisecond)
 			defer ticker.Stop()
 			ended := all(t, clients, ticker.C)
-			s.rotate()
+			s.Rotate()
 			restore := s.backup()
-			last := s.rotate()
+			last := s.Rotate()
 			proctest.Eventually(t, "the programs use the last version", func() bool { return oldest(clients) == last.ID })
 			if !c.beside {
 				stop()
@@ -210,7 +210,7 @@ func TestASetOfAnEarlierSyncerGoesOn(t *testing.T) {
 			LOOP EXECUTE format('COMMENT ON ROLE %%I IS %%L', r.rolname, r.c); END LOOP; END $$`, strings.Join(s.users, "', '")),
 		"SELECT", // the comments keep what the other Syncer did not know
 	} {
-		doc := *s.doc()
+		doc := *s.Doc()
 		doc.Identity, doc.Claimed = "", ""
 		value, err := doc.Encode()
 		if err != nil {
@@ -219,11 +219,11 @@ func TestASetOfAnEarlierSyncerGoesOn(t *testing.T) {
 		s.Set(set, string(value))
 		s.db.Query(t, "postgres", forget)
 		stop := run(t, s.rotator(client, database, nil))
-		s.rotate()
-		primary := s.rotate()
+		s.Rotate()
+		primary := s.Rotate()
 		stop()
 		for _, comment := range comments() {
-			if now := s.doc().Identity; now == "" || !strings.Contains(comment, `[of set "shop/db" `+now+" since ") {
+			if now := s.Doc().Identity; now == "" || !strings.Contains(comment, `[of set "shop/db" `+now+" since ") {
 				t.Errorf("the set is %q, a comment %q", now, comment)
 			}
 		}

@@ -77,7 +77,7 @@ func (s *shop) live(rotations int, forced bool) (logins int64, failed []string) 
 	client := s.as("rotates", "engine")
 	database := s.database(client, s.db.Addr)
 	stop := run(s.t, s.rotator(client, database, nil))
-	s.idle("")
+	s.Idle("")
 	stop()
 
 	interval, pause := 100*time.Millisecond, 400*time.Millisecond
@@ -102,7 +102,7 @@ func (s *shop) live(rotations int, forced bool) (logins int64, failed []string) 
 	ended := all(s.t, clients, turns)
 	run(s.t, engine)
 	for range rotations {
-		s.rotate()
+		s.Rotate()
 	}
 	failed = ended()
 	for _, c := range clients {

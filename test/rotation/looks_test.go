@@ -7,13 +7,14 @@ import (
 
 	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/rotation/consumers"
+	"github.com/secretsync/syncer/test/settest"
 )
 
 // fifty is as many Secrets, which show each step at once.
 type fifty struct{ *shop }
 
 func (f fifty) Shown(context.Context, string) ([]rotation.Shown, error) {
-	doc := f.doc()
+	doc := f.Doc()
 	primary, _ := doc.Primary()
 	shown := make([]rotation.Shown, 50)
 	for i := range shown {
@@ -30,7 +31,7 @@ func TestARotationIsAFewLooks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	client, database, old := s.begun(t)
-	if err := s.steer(t.Context()); err != nil {
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	who, err := consumers.New(consumers.Config{Set: set, Wait: time.Millisecond, Now: time.Now})
@@ -43,12 +44,12 @@ func TestARotationIsAFewLooks(t *testing.T) {
 		begin := time.Now()
 		again, _ := engine.Sync(t.Context(), set)
 		worked += time.Since(begin)
-		if primary, idle, err := s.look(t.Context()); err == nil && idle && primary != old.ID {
+		if doc, err := s.Look(t.Context()); err == nil && settest.Idle(doc, old.ID) {
 			t.Logf("%d looks of %v together", looks, worked)
 			return
 		}
 		if looks == 20 {
-			t.Fatalf("after %d looks it is not done: %s", looks, told(s.doc()))
+			t.Fatalf("after %d looks it is not done: %s", looks, settest.Told(s.Doc()))
 		}
 		time.Sleep(max(again, 0)) // what it asks for
 	}

@@ -40,10 +40,10 @@ func TestHostsOfConjurTakeTurns(t *testing.T) {
 		return held.Document, err
 	}}
 	run(t, s.with(client, keys, generate.Config{}))
-	primary := s.idle("")
+	primary := s.Idle("")
 	for range 3 {
 		old := primary
-		primary = s.rotate()
+		primary = s.Rotate()
 		if string(primary.Parts["login"].Bytes()) == string(old.Parts["login"].Bytes()) {
 			t.Error("the hosts do not take turns")
 		}
@@ -90,13 +90,13 @@ func TestAServiceRefusesThreeTimes(t *testing.T) {
 		return secret.New([]byte("a key of the tests")), nil
 	}}
 	run(t, s.with(client, steps, generate.Config{Password: &generate.Password{}}))
-	s.idle("")
+	s.Idle("")
 	for range 3 {
-		old, _ := s.doc().Primary()
-		if err := s.steer(t.Context()); err != nil {
+		old, _ := s.Doc().Primary()
+		if err := s.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		doc := s.until("a version that came to nothing", func(d *versions.Document) bool {
+		doc := s.Until("a version that came to nothing", func(d *versions.Document) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return d.Stage() == "idle" && len(tried) == refusals+1

@@ -20,6 +20,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/test/pgtest"
 	"github.com/secretsync/syncer/test/proctest"
+	"github.com/secretsync/syncer/test/settest"
 )
 
 // heard collects Events.
@@ -79,7 +80,7 @@ func newOutage(t *testing.T, db *pgtest.Server, only string, act int64, more boo
 		proctest.Eventually(t, "the first act, a look at the primary", func() bool { return o.before.acts.Load() > 0 })
 	}
 	tried := o.old.ID // the newest version when a new one was asked for
-	if err := s.steer(t.Context()); err != nil {
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	proctest.Eventually(t, "it waits before the act, or is done", func() bool {
@@ -89,11 +90,11 @@ func newOutage(t *testing.T, db *pgtest.Server, only string, act int64, more boo
 			return true
 		default:
 		}
-		doc := s.doc()
+		doc := s.Doc()
 		primary, _ := doc.Primary()
 		if newest := doc.Versions[0].ID; more && newest != tried && triedForLong(doc) && doc.Stage() == "idle" {
 			tried = newest
-			if err := s.steer(t.Context()); err != nil {
+			if err := s.Begin(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -106,23 +107,23 @@ func newOutage(t *testing.T, db *pgtest.Server, only string, act int64, more boo
 // up. One that is the primary already is not; then the outage lasts for longer than
 // it would be tried.
 func (o *outage) outlast() (abandoned bool) {
-	coming, isComing := o.doc().Coming()
+	coming, isComing := o.Doc().Coming()
 	begin := time.Now()
 	close(o.before.wake)
 	<-o.before.done
 	defer func() {
 		if o.t.Failed() {
-			o.t.Logf("is one coming: %v (%s); %s; %+v", isComing, coming.ID, told(o.doc()), o.all)
+			o.t.Logf("is one coming: %v (%s); %s; %+v", isComing, coming.ID, settest.Told(o.Doc()), o.all)
 		}
 	}()
 	proctest.Eventually(o.t, "it has failed for long enough", func() bool {
 		if o.more && isComing {
-			now, _ := o.doc().Coming() // what was given up may be on its way to be refused
+			now, _ := o.Doc().Coming() // what was given up may be on its way to be refused
 			return now.ID != coming.ID && o.count(rotation.EventFailed, "gave up "+coming.ID) > 0
 		}
 		return o.count(rotation.EventFailed, "") > 0 && (!o.more || time.Since(begin) > giveUp)
 	})
-	if primary, _ := o.doc().Primary(); isComing && primary.ID != o.old.ID {
+	if primary, _ := o.Doc().Primary(); isComing && primary.ID != o.old.ID {
 		o.t.Errorf("the primary is %s, which cannot be used", primary.ID)
 	}
 	return o.more && isComing
@@ -132,13 +133,13 @@ func (o *outage) outlast() (abandoned bool) {
 // is made only then may be given up too, where the machine is so slow that it was
 // tried for that long.
 func (o *outage) recovers(abandoned bool) {
-	doc := o.until("the end", func(d *versions.Document) bool {
+	doc := o.Until("the end", func(d *versions.Document) bool {
 		primary, _ := d.Primary()
 		stays := primary.ID == o.old.ID
 		return d.Stage() == "idle" && (abandoned == stays || stays && o.more && triedForLong(d))
 	})
 	if err := o.judge(o.t.Context()); err != nil {
-		o.t.Errorf("before act %d: %v; %s", o.before.at, err, told(doc))
+		o.t.Errorf("before act %d: %v; %s", o.before.at, err, settest.Told(doc))
 	}
 }
 
@@ -301,7 +302,7 @@ func TestAPasswordThatTheDatabaseRefuses(t *testing.T) {
 		c.Listener = events
 	}))
 	made := map[string]time.Time{}
-	s.until("a password that is good", func(d *versions.Document) bool {
+	s.Until("a password that is good", func(d *versions.Document) bool {
 		for _, v := range d.Versions {
 			if v.State == versions.Retiring && v.ID != old.ID && database.Verify(t.Context(), old) != nil {
 				t.Errorf("the primary is refused after %s", v.ID)
@@ -326,7 +327,7 @@ func TestAPasswordThatTheDatabaseRefuses(t *testing.T) {
 		t.Errorf("%d Events say that a password was refused", n)
 	}
 	run(t, s.rotator(client, database, nil)) // without a schedule
-	s.idle(old.ID)
+	s.Idle(old.ID)
 	if err := s.judge(t.Context()); err != nil {
 		t.Error(err)
 	}

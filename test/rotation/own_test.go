@@ -70,7 +70,7 @@ func TestItsOwnIdentityIsRotated(t *testing.T) {
 	engine := s.rotator(client, keys, &sidecar, func(c *rotation.Config) { c.Sets[0].Generate = generate.Config{} })
 	run(t, engine)
 	var primary versions.Version
-	s.until("the first key", func(d *versions.Document) (is bool) { primary, is = d.Primary(); return is })
+	s.Until("the first key", func(d *versions.Document) (is bool) { primary, is = d.Primary(); return is })
 	first := filepath.Join(dir, "first")
 	if err := os.WriteFile(first, fmt.Appendf(nil, "%s %s\n", primary.Parts["login"].Bytes(), primary.Parts["apiKey"].Bytes()), 0o600); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ conjur.org/secret-file-format.url="template"
 conjur.org/secret-file-path.url="./url"
 `, 3*time.Second, env)
 	for turn := range 3 {
-		s.rotate()
+		s.Rotate()
 		value := fmt.Sprint("value ", turn)
 		s.Set("shop/url", value)
 		proctest.Eventually(t, "the value in the file", func() bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/test/proctest"
+	"github.com/secretsync/syncer/test/settest"
 )
 
 // serverRotator is Conjur's own rotator postgresql/password, as in Conjur OSS 1.24. Each
@@ -185,14 +186,14 @@ func (r *serverRotator) logInAlways() (stop func() (int64, []string)) {
 					username, password = r.published(ctx, client)
 					err = logIn(username, password)
 					r.mu.Unlock()
-					sleep(ctx)
+					settest.Sleep(ctx)
 				}
 				if logins.Add(1); err != nil && ctx.Err() == nil {
 					mu.Lock()
 					failed = append(failed, fmt.Sprintf("login %d as %s: %v", logins.Load(), username, err))
 					mu.Unlock()
 				}
-				sleep(ctx)
+				settest.Sleep(ctx)
 			}
 		})
 	}
@@ -255,14 +256,14 @@ func TestTheServersOwnRotatorIsNotFought(t *testing.T) {
 		own.takeBack()
 		turns()
 	}
-	if doc := own.doc(); len(doc.Versions) > 0 {
-		t.Fatalf("a version began while the server's rotator is on: %s", told(doc))
+	if doc := own.Doc(); len(doc.Versions) > 0 {
+		t.Fatalf("a version began while the server's rotator is on: %s", settest.Told(doc))
 	}
 
 	own.on.Store(false)
 	own.takeBack()
-	first := own.idle("")
-	second := own.rotate()
+	first := own.Idle("")
+	second := own.Rotate()
 	if username, password := own.published(t.Context(), own.reader); username != string(second.Parts["username"].Bytes()) || password != string(second.Parts["password"].Bytes()) || first.ID == second.ID {
 		t.Error("what is published does not follow")
 	}
@@ -271,14 +272,14 @@ func TestTheServersOwnRotatorIsNotFought(t *testing.T) {
 	own.on.Store(true) // its first turn is at once, as our write has no expiry
 	turns()
 	proctest.Eventually(t, "another warning", func() bool { return heard.warned(ownRotatorRuns) > warned })
-	if err := own.steer(t.Context()); err != nil {
+	if err := own.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		own.takeBack()
 		turns()
 	}
-	if primary, _ := own.doc().Primary(); primary.ID != second.ID {
+	if primary, _ := own.Doc().Primary(); primary.ID != second.ID {
 		t.Errorf("%s was promoted while the server's rotator is on", primary.ID)
 	}
 	n, failed := stop()
@@ -299,7 +300,7 @@ func TestAFirstLoginIsNotPromotedBesideTheServersOwnRotator(t *testing.T) {
 	heard := &said{}
 	run(t, own.rotator(client, own.database(client, own.db.Addr), nil, own.publishes(heard)))
 	proctest.Eventually(t, "a warning", func() bool { return heard.warned(ownRotatorRuns) > 0 })
-	if primary, used := own.doc().Primary(); used {
+	if primary, used := own.Doc().Primary(); used {
 		t.Errorf("%s was promoted", primary.ID)
 	}
 	proctest.Eventually(t, "a login that works", func() bool {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/test/pgtest"
 	"github.com/secretsync/syncer/test/proctest"
+	"github.com/secretsync/syncer/test/settest"
 )
 
 const set = "shop/db"
@@ -30,6 +29,7 @@ const set = "shop/db"
 // shop is a set with the logins of a database, and what rotates it.
 type shop struct {
 	*conjurdtest.Server
+	settest.Operator
 	t      *testing.T
 	db     *pgtest.Server
 	name   string // begins the names of its roles
@@ -64,6 +64,7 @@ func newShopOf(t *testing.T, db *pgtest.Server, options ...conjurdtest.Option) *
 	s.createRoles()
 	t.Cleanup(s.dropRoles)
 	s.reader = s.as("rotates", "reader")
+	s.Operator = settest.Operator{T: t, Steered: rotation.Set{Conjur: s.reader, ID: set}}
 	return s
 }
 
@@ -147,24 +148,11 @@ func (s *shop) begun(t *testing.T) (*conjur.Client, *actuators.PostgreSQL, versi
 	database := s.database(client, s.db.Addr)
 	stop := run(t, s.rotator(client, database, nil))
 	defer stop()
-	return client, database, s.idle("")
+	return client, database, s.Idle("")
 }
 
 // run runs an engine until the test, or stop, ends it.
 func run(t *testing.T, r *rotation.Rotator) (stop func()) { return proctest.Running(t, r.Run) }
-
-// doc returns the set as it is; an empty one that has not begun.
-func (s *shop) doc() *versions.Document {
-	s.t.Helper()
-	held, err := rotation.Set{Conjur: s.reader, ID: set}.Read(context.Background())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if held.Document == nil {
-		return versions.New("us")
-	}
-	return held.Document
-}
 
 // at returns the set as it was at one of its values.
 func (s *shop) at(ctx context.Context, n uint64) *versions.Document {
@@ -175,78 +163,4 @@ func (s *shop) at(ctx context.Context, n uint64) *versions.Document {
 		return versions.New("us")
 	}
 	return doc
-}
-
-// look returns the primary, and whether the set is idle.
-func (s *shop) look(ctx context.Context) (primary string, idle bool, err error) {
-	held, err := rotation.Set{Conjur: s.reader, ID: set}.Read(ctx)
-	if err != nil || held.Document == nil {
-		return "", false, err
-	}
-	v, ok := held.Primary()
-	return v.ID, ok && held.Stage() == "idle", nil
-}
-
-// steer asks for a new version, once the command before was answered.
-func (s *shop) steer(ctx context.Context) error {
-	for {
-		err := rotation.Set{Conjur: s.reader, ID: set}.Steer(ctx, versions.Command{Verb: "now", At: time.Now()})
-		if !errors.Is(err, rotation.ErrPending) || ctx.Err() != nil {
-			return err
-		}
-		sleep(ctx)
-	}
-}
-
-// sleep is between two looks.
-func sleep(ctx context.Context) {
-	select {
-	case <-time.After(50 * time.Millisecond):
-	case <-ctx.Done():
-	}
-}
-
-// until waits until the set is as it should be.
-func (s *shop) until(what string, is func(*versions.Document) bool) (doc *versions.Document) {
-	s.t.Helper()
-	defer func() {
-		if s.t.Failed() && doc != nil {
-			s.t.Logf("the set: %s", told(doc))
-		}
-	}()
-	proctest.Eventually(s.t, what, func() bool { doc = s.doc(); return is(doc) })
-	return doc
-}
-
-func told(d *versions.Document) string {
-	var text strings.Builder
-	for _, v := range d.Versions {
-		fmt.Fprintf(&text, "%s %s; ", v.ID, v.State)
-	}
-	for _, e := range d.Log {
-		text.WriteString(e.What + ", ")
-	}
-	return text.String()
-}
-
-// idle waits until the set is idle with another primary than that, and returns
-// it.
-func (s *shop) idle(not string) versions.Version {
-	s.t.Helper()
-	doc := s.until("a set that is idle with another primary than "+strconv.Quote(not), func(d *versions.Document) bool {
-		primary, ok := d.Primary()
-		return ok && primary.ID != not && d.Stage() == "idle"
-	})
-	primary, _ := doc.Primary()
-	return primary
-}
-
-// rotate has a new version made, and waits until the old one is gone.
-func (s *shop) rotate() versions.Version {
-	s.t.Helper()
-	old, _ := s.doc().Primary()
-	if err := s.steer(s.t.Context()); err != nil {
-		s.t.Fatal(err)
-	}
-	return s.idle(old.ID)
 }
