@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/rotation/generate"
+	"github.com/secretsync/syncer/test/clouds"
 	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
 	"github.com/secretsync/syncer/test/podtest"
@@ -239,6 +240,13 @@ rotation:
   - {set: kept, generate: {random: 32}, confirm: {wait: 1s}}
 `
 
+// refusedRotation has a set whose cloud refuses each call.
+const refusedRotation = `
+leaderElection: {enabled: false}
+rotation:
+  sets: [{set: kept, confirm: {wait: 1s}, aws: {user: shop, admin: b, endpoint: %q}}]
+`
+
 // kubeconfig leads to an API server that is not there.
 const kubeconfig = `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],
 clusters: [{name: x, cluster: {server: "https://%s"}}], users: [{name: x, user: {token: x}}]}`
@@ -301,6 +309,15 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	p.scrape("slow=" + slow.start(binary, fmt.Sprintf(standalone+slowRotation, plane.Kubeconfig())))
 	proctest.Eventually(t, "both sets", func() bool { return len(p.query(`syncer_rotation_stage_seconds{job="slow"}`)) == 2 })
 	slow.Server.Policy("- !deny { role: !host app, privileges: [update], resource: !variable kept }\n")
+	cloud, forbidden := clouds.NewAWS(t, "shop", nil), newWorld(t)
+	cloud.Deny("ListAccessKeys", true)
+	forbidden.Server.Set("b", cloud.AdminJSON())
+	forbidden.Server.Policy(`
+- !variable kept
+- !variable kept/control
+- !permit { role: !host app, privileges: [read, execute, update], resources: [!variable kept, !variable kept/control] }
+`)
+	p.scrape("forbidden=" + forbidden.start(binary, fmt.Sprintf(standalone+refusedRotation, plane.Kubeconfig(), cloud.URL)))
 	refused := newWorld(t)
 	p.scrape("refused=" + refused.startInPod(podtest.Start(t), binary, sidecar+"restartApp: {signal: SIGHUP}\n"))
 	proctest.Eventually(t, "its delivery", func() bool { return len(p.query(`syncer_syncs_total{job="refused",result="written"} == 2`)) == 1 })
@@ -309,7 +326,7 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	due := []string{
 		"SyncerConjurFails outage", "SyncerTargetStale outage", "SyncerRemovalsHeld held", "SyncerRemoved revoked",
 		"SyncerLoginRefused locked", "SyncerWorkerStuck stuck", "SyncerNobodyWorks idle", "SyncerSecretExpires expiring", "SyncerRotationFails rotates",
-		"SyncerRotationHeld slow", "SyncerRotationOverdue slow", "SyncerSignalsRefused refused",
+		"SyncerRotationFails forbidden", "SyncerRotationHeld slow", "SyncerRotationOverdue slow", "SyncerSignalsRefused refused",
 	}
 	proctest.Eventually(t, "each alert", func() bool {
 		fired := p.fired()

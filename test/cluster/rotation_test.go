@@ -27,10 +27,13 @@ type shownSet struct {
 }
 
 // shown returns what a Secret shows of the set jwt.
-func (w *world) shown(name string) shownSet {
+func (w *world) shown(name string) shownSet { return w.shownOf(name, "jwt") }
+
+// shownOf returns what a Secret shows of a set.
+func (w *world) shownOf(name, set string) shownSet {
 	var all map[string]shownSet
 	_ = json.Unmarshal([]byte(w.read(name).Annotations["conjur.org/rotation"]), &all)
-	return all["jwt"]
+	return all[set]
 }
 
 // rotates has Syncer rotate a set as the host rotates.
