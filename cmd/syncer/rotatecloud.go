@@ -41,10 +41,11 @@ const gcpPermissions = `# in Google Cloud, for the set %[1]s: a custom role for 
 # the service account %[2]s:
 #   iam.serviceAccountKeys.create, iam.serviceAccountKeys.list,
 #   iam.serviceAccountKeys.disable, iam.serviceAccountKeys.delete
+# and the API iam.googleapis.com, enabled in the project of that identity
 `
 
 // gcpUse is needed if Syncer asks when a key was used.
-const gcpUse = `# and on the project:
+const gcpUse = `# and policyanalyzer.googleapis.com, with the permission on the project:
 #   policyanalyzer.serviceAccountKeyLastAuthenticationActivities.query
 `
 

@@ -64,7 +64,7 @@ func TestAdoptionOfAnotherKey(t *testing.T) {
 			}
 			stop := run(t, s.engine(s.reader, a.keys(config), nil, h, func(r *rotation.Plan) { r.Adopt = variables }))
 			proctest.Eventually(t, "the reason is said", func() bool { return strings.Contains(h.all(), a.want) })
-			s.until("the version is over", func(d *versions.Document) bool { return d.Stage() == "idle" })
+			s.Until("the version is over", func(d *versions.Document) bool { return d.Stage() == "idle" })
 			time.Sleep(2 * lag) // longer than DeleteAfter
 			stop()
 			if ended := a.Ended(); len(ended) > 0 {

@@ -59,9 +59,9 @@ func TestAnAnswerThatIsNotTheCloudsProvesNothing(t *testing.T) {
 				})
 				keys := d.keys(brisk(s.reader))
 				stop := run(t, s.engine(s.reader, keys, nil, nil))
-				s.idle("")
+				s.Idle("")
 				stop()
-				doc, err := s.look(t.Context())
+				doc, err := s.Look(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -118,11 +118,11 @@ func TestAnOddAnswerToADeletionProvesNothing(t *testing.T) {
 					})
 				})
 				run(t, s.engine(s.reader, d.keys(brisk(s.reader)), nil, nil))
-				first := s.idle("")
-				if err := s.steer(t.Context(), versions.Command{Verb: "now"}); err != nil {
+				first := s.Idle("")
+				if err := s.Begin(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				s.idle(first.ID)
+				s.Idle(first.ID)
 				if keys := d.Keys(); len(keys) != 1 {
 					t.Errorf("there are %d keys", len(keys))
 				}
@@ -136,7 +136,7 @@ func TestTheHolderOfASetChanges(t *testing.T) {
 	s := newSite(t)
 	old, next := NewAWS(t, "old", nil), NewAWS(t, "new", nil)
 	stop := run(t, s.engine(s.reader, old.keys(brisk(s.reader)), nil, nil))
-	first := s.idle("")
+	first := s.Idle("")
 	id := part("accessKeyId")(first)
 	stop()
 	// One account has both users.
@@ -152,17 +152,17 @@ func TestTheHolderOfASetChanges(t *testing.T) {
 	h := &heard{}
 	keys := cloud.NewAWS(brisk(s.reader), cloud.AWS{User: "new", Endpoint: both.URL, Client: client, Admin: value(next.AdminJSON())})
 	run(t, s.engine(s.reader, keys, nil, h))
-	if err := s.steer(t.Context(), versions.Command{Verb: "now"}); err != nil {
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	proctest.Eventually(t, "the old key is named", func() bool {
 		return strings.Contains(h.all(), "RotationWaiting revoke: the key "+id+" belongs to the user old instead of the IAM user new")
 	})
-	if doc, err := s.look(t.Context()); err != nil || len(doc.Versions) != 2 || len(old.Keys()) != 1 {
+	if doc, err := s.Look(t.Context()); err != nil || len(doc.Versions) != 2 || len(old.Keys()) != 1 {
 		t.Errorf("the old key was forgotten (%v)", err)
 	}
 	old.Remove(id) // its owner does
-	s.idle(first.ID)
+	s.Idle(first.ID)
 }
 
 // TestAnUploadedKeyIsNotOurs: Syncer never uploads a public key to Google Cloud.
@@ -174,7 +174,7 @@ func TestAnUploadedKeyIsNotOurs(t *testing.T) {
 	g.Add("uploaded", time.Now())
 	g.edit("uploaded", func(k *Key) { k.Mark = "USER_PROVIDED" })
 	run(t, s.engine(s.reader, g.keys(brisk(s.reader)), nil, nil))
-	s.idle("")
+	s.Idle("")
 	if ended := g.Ended(); !slices.Equal(ended, []string{lost.ID}) {
 		t.Errorf("deleted %q instead of %q", ended, lost.ID)
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,11 +84,14 @@ func (a *AWS) act(w http.ResponseWriter, call string, values url.Values) {
 	case "DeleteAccessKey":
 		a.done(w, call, a.Remove(id))
 	case "GetAccessKeyLastUsed":
-		used := ""
-		for _, k := range a.Keys() {
-			if k.ID == id && !k.Used.IsZero() {
-				used = "<LastUsedDate>" + k.Used.UTC().Format(time.RFC3339) + "</LastUsedDate>"
-			}
+		keys, used := a.Keys(), ""
+		i := slices.IndexFunc(keys, func(k Key) bool { return k.ID == id })
+		if i < 0 { // the reference names no other error
+			fail(w, http.StatusForbidden, "AccessDenied")
+			return
+		}
+		if !keys[i].Used.IsZero() {
+			used = "<LastUsedDate>" + keys[i].Used.UTC().Format(time.RFC3339) + "</LastUsedDate>"
 		}
 		answer(w, call, "<UserName>"+a.User+"</UserName><AccessKeyLastUsed>"+used+"<ServiceName>s3</ServiceName><Region>eu-west-1</Region></AccessKeyLastUsed>")
 	default:

@@ -22,7 +22,7 @@ func begun(t *testing.T) (*site, *AWS, *cloud.Keys, *heard, versions.Version) {
 	a.Lag = lag
 	keys, h := a.keys(brisk(s.reader)), &heard{}
 	run(t, s.engine(s.reader, keys, nil, h))
-	return s, a, keys, h, s.idle("")
+	return s, a, keys, h, s.Idle("")
 }
 
 // TestAccessKeysRotate with their parts, one after the other.
@@ -35,10 +35,10 @@ func TestAccessKeysRotate(t *testing.T) {
 	if want := fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", key.ID, key.Secret); string(first.Parts["credentials"].Bytes()) != want {
 		t.Errorf("the credentials file is not that of the key %s", key.ID)
 	}
-	if err := s.steer(t.Context(), versions.Command{Verb: "now"}); err != nil {
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second := s.idle(first.ID)
+	second := s.Idle(first.ID)
 	if keys := a.Keys(); len(keys) != 1 || keys[0].ID != string(second.Parts["accessKeyId"].Bytes()) || keys[0].Secret != string(second.Parts["secretAccessKey"].Bytes()) {
 		t.Errorf("the user has %d keys", len(keys))
 	}
@@ -54,19 +54,37 @@ func TestAKeyThatIsStillUsedStays(t *testing.T) {
 	config.Unused = time.Hour
 	h := &heard{}
 	run(t, s.engine(s.reader, a.keys(config), nil, h))
-	first := s.idle("") // Syncer itself has used it
-	if err := s.steer(t.Context(), versions.Command{Verb: "now"}); err != nil {
+	first := s.Idle("") // Syncer itself has used it
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	old := string(first.Parts["accessKeyId"].Bytes())
 	proctest.Eventually(t, "the old key is named", func() bool { return strings.Contains(h.all(), "is used by the key "+old) })
-	if err := s.steer(t.Context(), versions.Command{Verb: "retire", Version: first.ID, Reason: "it leaked"}); err != nil {
+	if err := s.Steered.Steer(t.Context(), versions.Command{Verb: "retire", Version: first.ID, Reason: "it leaked", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	s.idle(first.ID)
+	s.Idle(first.ID)
 	if !slices.Equal(a.Ended(), []string{old}) {
 		t.Errorf("deleted %q", a.Ended())
 	}
+}
+
+// TestAUsedKeyThatItsOwnerDeletes no longer delays anything. AWS refuses to say when it
+// was used.
+func TestAUsedKeyThatItsOwnerDeletes(t *testing.T) {
+	s, a := newSite(t), NewAWS(t, "shop", nil)
+	config := brisk(s.reader)
+	config.Unused = time.Hour
+	h := &heard{}
+	run(t, s.engine(s.reader, a.keys(config), nil, h))
+	first := s.Idle("")
+	old := string(first.Parts["accessKeyId"].Bytes())
+	if err := s.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proctest.Eventually(t, "the old key is named", func() bool { return strings.Contains(h.all(), "is used by the key "+old) })
+	a.Remove(old)
+	s.Idle(first.ID)
 }
 
 // TestAKeyThatTheSetDoesNotKnow is named, and neither changed nor deleted, whenever it
@@ -78,14 +96,14 @@ func TestAKeyThatTheSetDoesNotKnow(t *testing.T) {
 	keys := a.keys(brisk(s.reader))
 	engine := s.engine(s.reader, keys, nil, h)
 	run(t, engine)
-	first := s.idle("")
-	if err := s.steer(t.Context(), versions.Command{Verb: "now"}); err != nil {
+	first := s.Idle("")
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	proctest.Eventually(t, "the unknown key is named", func() bool {
 		return strings.Contains(h.all(), "the IAM user shop can have 2 keys, and a rotation needs two of them; the set does not know AKIABYHAND")
 	})
-	doc, err := s.look(t.Context())
+	doc, err := s.Look(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +115,7 @@ func TestAKeyThatTheSetDoesNotKnow(t *testing.T) {
 		t.Error("the unknown key was changed")
 	}
 	a.Remove("AKIABYHAND") // its owner does
-	s.idle(first.ID)
+	s.Idle(first.ID)
 }
 
 // TestAdoptedKeys become the first version and are replaced like others.
@@ -111,14 +129,14 @@ func TestAdoptedKeys(t *testing.T) {
 	run(t, s.engine(s.reader, a.keys(config), nil, nil, func(r *rotation.Plan) {
 		r.Adopt = map[string]string{"accessKeyId": "cloud/old-id", "secretAccessKey": "cloud/old-secret"}
 	}))
-	first := s.idle("")
+	first := s.Idle("")
 	if names := first.PartNames(); string(first.Parts["accessKeyId"].Bytes()) != old.ID || !slices.Equal(names, []string{"accessKeyId", "credentials", "secretAccessKey"}) {
 		t.Errorf("the first version has %q", names)
 	}
-	if err := s.steer(t.Context(), versions.Command{Verb: "now"}); err != nil {
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.idle(first.ID)
+	s.Idle(first.ID)
 	if !slices.Equal(a.Ended(), []string{old.ID}) {
 		t.Errorf("deleted %q", a.Ended())
 	}
@@ -131,9 +149,9 @@ func TestAKeyIsInactiveBeforeItIsDeleted(t *testing.T) {
 	config.DeleteAfter, config.Consistent = time.Hour, 10*time.Millisecond
 	h := &heard{}
 	run(t, s.engine(s.reader, a.keys(config), nil, h))
-	first := s.idle("")
+	first := s.Idle("")
 	old := string(first.Parts["accessKeyId"].Bytes())
-	if err := s.steer(t.Context(), versions.Command{Verb: "now"}); err != nil {
+	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	proctest.Eventually(t, "the wait is named", func() bool {
@@ -164,7 +182,7 @@ func TestAKeyThatNobodyRecorded(t *testing.T) {
 	}
 	h := &heard{}
 	run(t, s.engine(s.reader, a.keys(config), nil, h))
-	first := s.idle("")
+	first := s.Idle("")
 	if !strings.Contains(h.all(), "the key "+lost.ID+" (created for "+first.ID+" and never recorded) is inactive") {
 		t.Errorf("the lost key is not named: %s", h.all())
 	}
@@ -191,41 +209,12 @@ func (k killed) Apply(ctx context.Context, v versions.Version) (map[string]secre
 	return parts, err
 }
 
-// TestWhatAWSAnswers each gives one sentence that says what to do.
-func TestWhatAWSAnswers(t *testing.T) {
-	s, a := newSite(t), NewAWS(t, "shop", nil)
-	doc := versions.New("us")
-	for name, c := range map[string]struct {
-		cause func(*cloud.AWS)
-		want  string
-	}{
-		"refuses":         {func(*cloud.AWS) { a.Deny("ListAccessKeys", true) }, `AWS IAM refuses ListAccessKeys (403 AccessDenied); permit this call, as "syncer rotate init" prints it`},
-		"another user":    {func(c *cloud.AWS) { c.User = "nobody" }, "AWS IAM does not find what ListAccessKeys names (404 NoSuchEntity); correct the name in the set"},
-		"limits the rate": {func(*cloud.AWS) { a.Throttle(1) }, "AWS IAM limits the rate of requests and did not accept ListAccessKeys; Syncer waits 1s and tries again"},
-		"does not answer": {func(c *cloud.AWS) { c.Endpoint = "http://127.0.0.1:1" }, "AWS IAM did not answer ListAccessKeys (dial tcp 127.0.0.1:1: connect: connection refused); Syncer tries again"},
-		"no administrator": {func(c *cloud.AWS) {
-			c.Admin = value("{}")
-		}, `the variable that aws.admin names is not {"accessKeyId":…,"secretAccessKey":…}; set it so`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			settings := cloud.AWS{User: "shop", Endpoint: a.URL, Client: client, Admin: value(a.AdminJSON())}
-			c.cause(&settings)
-			_, err := cloud.NewAWS(brisk(s.reader), settings).Prepare(t.Context(), doc)
-			if err == nil || err.Error() != c.want {
-				t.Errorf("said %v, want %s", err, c.want)
-			}
-			a.Deny("ListAccessKeys", false)
-			a.Throttle(0)
-		})
-	}
-}
-
 // TestAWrongClock of this machine does not prevent a rotation.
 func TestAWrongClock(t *testing.T) {
 	s, a := newSite(t), NewAWS(t, "shop", nil)
 	a.Ahead = 26 * time.Minute
 	run(t, s.engine(s.reader, a.keys(brisk(s.reader)), nil, nil))
-	s.idle("")
+	s.Idle("")
 }
 
 // TestOwnCredentialsThatExpire are found again.

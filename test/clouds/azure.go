@@ -43,6 +43,8 @@ func (a *Azure) serve(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusTooManyRequests, graph("activityLimitReached"))
 	case r.URL.Path == "/"+a.Tenant+"/oauth2/v2.0/token":
 		a.login(w, r)
+	case strings.HasSuffix(r.URL.Path, "/oauth2/v2.0/token"):
+		reply(w, http.StatusBadRequest, map[string]any{"error": "invalid_tenant", "error_codes": []int{90002}})
 	case r.URL.Path == "/metadata/identity/oauth2/token":
 		reply(w, http.StatusOK, map[string]string{"access_token": *a.Token.Load(), "expires_in": "3599"})
 	case r.Header.Get("Authorization") != "Bearer "+*a.Token.Load():
@@ -101,6 +103,10 @@ func (a *Azure) login(w http.ResponseWriter, r *http.Request) {
 	good := id == a.Admin.ID && secretText == a.Admin.Secret || r.FormValue("client_assertion") == "federated"
 	for _, k := range a.seen() {
 		good = good || id == a.Application && k.Secret == secretText && a.use(k.ID, func(Key) bool { return true })
+	}
+	if id != a.Admin.ID && id != a.Application {
+		reply(w, http.StatusBadRequest, map[string]any{"error": "unauthorized_client", "error_codes": []int{700016}})
+		return
 	}
 	if !good {
 		reply(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client", "error_codes": []int{7000215}})

@@ -11,6 +11,7 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/test/faults"
 	"github.com/secretsync/syncer/test/proctest"
+	"github.com/secretsync/syncer/test/settest"
 )
 
 // requests is more than a set sends to Conjur and to its cloud while it begins and is
@@ -78,7 +79,7 @@ func (s *site) survives(d double, p *faults.Plan) error {
 		kill()
 		<-done
 		client.Close()
-		doc, unread := s.look(context.Background())
+		doc, unread := s.Look(context.Background())
 		switch {
 		case err != nil && ctx.Err() == nil, unread != nil:
 			return fmt.Errorf("%w, %w", err, unread)
@@ -86,7 +87,7 @@ func (s *site) survives(d double, p *faults.Plan) error {
 			d.Throttle(0)
 			return s.judge(d)
 		case ended.Err() != nil:
-			return fmt.Errorf("it is stuck: %s; there are %d keys", told(doc), len(d.Keys()))
+			return fmt.Errorf("it is stuck: %s; there are %d keys", settest.Told(doc), len(d.Keys()))
 		}
 	}
 }
@@ -94,21 +95,21 @@ func (s *site) survives(d double, p *faults.Plan) error {
 // advance steers the set until it is rotated or the engine is killed.
 func (s *site) advance(ctx, ended context.Context, first *string) (finished bool, err error) {
 	for ctx.Err() == nil {
-		doc, err := s.look(ended)
+		doc, err := s.Look(ended)
 		if err != nil {
 			return false, err
 		}
 		primary, _ := doc.Primary()
-		switch idle := idleWith(*first)(doc); {
+		switch idle := settest.Idle(doc, *first); {
 		case idle && *first != "":
 			return true, nil
 		case idle:
-			if err := s.steer(ended, versions.Command{Verb: "now"}); err != nil {
+			if err := s.Begin(ended); err != nil {
 				return false, err
 			}
 			*first = primary.ID
 		}
-		sleep(ctx)
+		settest.Sleep(ctx)
 	}
 	return false, nil
 }
@@ -117,7 +118,7 @@ func (s *site) advance(ctx, ended context.Context, first *string) (finished bool
 // is lost, another key under the id of a version.
 func (s *site) judge(d double) error {
 	ctx := context.Background()
-	doc, err := s.look(ctx)
+	doc, err := s.Look(ctx)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func TestAnIdentityOfAnotherIssuer(t *testing.T) {
 			f["credential_source"] = map[string]any{"file": write("json", `{"id_token": "of the Pod"}`), "format": map[string]string{"type": "json", "subject_token_field_name": "id_token"}}
 		}), ""},
 		"the exchanged token itself": {file(func(f map[string]any) { f["service_account_impersonation_url"] = "" }), "does not accept the credentials of Syncer (401 UNAUTHENTICATED)"},
-		"a pool that is not known":   {file(func(f map[string]any) { f["audience"] = "other" }), "answered a request for a token with 400 invalid_target"},
+		"a pool that is not known":   {file(func(f map[string]any) { f["audience"] = "other" }), "does not accept a request for a token (400 invalid_target)"},
 		"another address": {file(func(f map[string]any) {
 			f["service_account_impersonation_url"] = "https://iamcredentials.googleapis.com.test/x"
 		}), "must begin with https://iamcredentials.googleapis.com/"},

@@ -26,7 +26,7 @@ type application struct {
 // while, or, if it is stubborn, only when the key was rejected.
 func (p *application) run(ctx context.Context, s *site, d double, stubborn bool) (rejected []string) {
 	for ctx.Err() == nil {
-		doc, err := s.look(context.Background())
+		doc, err := s.Look(context.Background())
 		if err != nil {
 			return append(rejected, err.Error())
 		}
@@ -68,7 +68,7 @@ func live(t *testing.T, start func(testing.TB, func(http.Handler) http.Handler) 
 	d.Lag = lag
 	config := brisk(s.reader)
 	stop := run(t, s.engine(s.reader, d.keys(config), nil, nil))
-	s.idle("")
+	s.Idle("")
 	stop()
 
 	all := make([]*application, 4)
@@ -110,15 +110,15 @@ func live(t *testing.T, start func(testing.TB, func(http.Handler) http.Handler) 
 	}
 	run(t, s.engine(s.reader, d.keys(config), who, nil))
 	for range rotations {
-		doc, err := s.look(t.Context())
+		doc, err := s.Look(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		old, _ := doc.Primary()
-		if err := s.steer(t.Context(), versions.Command{Verb: "now"}); err != nil {
+		if err := s.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.idle(old.ID)
+		s.Idle(old.ID)
 	}
 	cancel()
 	running.Wait()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +23,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/test/length"
 	"github.com/secretsync/syncer/test/proctest"
+	"github.com/secretsync/syncer/test/settest"
 )
 
 const set = "cloud/keys"
@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 // site is a set in Conjur and what rotates it.
 type site struct {
 	*conjurdtest.Server
+	settest.Operator
 	t      *testing.T
 	reader *conjur.Client
 }
@@ -56,6 +57,7 @@ func newSite(t *testing.T) *site {
 - !permit { role: !host rotates, privileges: [read, execute], resources: [!variable cloud/admin, !variable cloud/old-id, !variable cloud/old-secret] }
 `)
 	s.reader = s.client("reader")
+	s.Operator = settest.Operator{T: t, Steered: rotation.Set{Conjur: s.reader, ID: set}}
 	t.Cleanup(s.reader.Close)
 	return s
 }
@@ -143,74 +145,3 @@ func (s *site) engine(client *conjur.Client, keys actuators.Actuator, consumers 
 
 // run runs an engine until the test, or stop, ends it.
 func run(t *testing.T, r *rotation.Rotator) (stop func()) { return proctest.Running(t, r.Run) }
-
-// look returns the set; an empty one if it has not begun.
-func (s *site) look(ctx context.Context) (*versions.Document, error) {
-	held, err := rotation.Set{Conjur: s.reader, ID: set}.Read(ctx)
-	if err == nil && held.Document == nil {
-		return versions.New("us"), nil
-	}
-	return held.Document, err
-}
-
-// steer sends a command, once the command before was answered.
-func (s *site) steer(ctx context.Context, c versions.Command) error {
-	for {
-		c.At = time.Now()
-		err := rotation.Set{Conjur: s.reader, ID: set}.Steer(ctx, c)
-		if !errors.Is(err, rotation.ErrPending) || ctx.Err() != nil {
-			return err
-		}
-		sleep(ctx)
-	}
-}
-
-func sleep(ctx context.Context) {
-	select {
-	case <-time.After(20 * time.Millisecond):
-	case <-ctx.Done():
-	}
-}
-
-// until waits until the set is as it should be.
-func (s *site) until(what string, is func(*versions.Document) bool) (doc *versions.Document) {
-	s.t.Helper()
-	defer func() {
-		if s.t.Failed() && doc != nil {
-			s.t.Logf("the set: %s", told(doc))
-		}
-	}()
-	proctest.Eventually(s.t, what, func() bool {
-		var err error
-		if doc, err = s.look(s.t.Context()); err != nil {
-			s.t.Fatal(err)
-		}
-		return is(doc)
-	})
-	return doc
-}
-
-// idle waits until the set is idle with another primary than that.
-func (s *site) idle(not string) versions.Version {
-	s.t.Helper()
-	primary, _ := s.until("an idle set", idleWith(not)).Primary()
-	return primary
-}
-
-func idleWith(not string) func(*versions.Document) bool {
-	return func(d *versions.Document) bool {
-		primary, ok := d.Primary()
-		return ok && primary.ID != not && d.Stage() == "idle"
-	}
-}
-
-func told(d *versions.Document) string {
-	var text strings.Builder
-	for _, v := range d.Versions {
-		fmt.Fprintf(&text, "%s %s %q; ", v.ID, v.State, v.PartNames())
-	}
-	for _, e := range d.Log {
-		text.WriteString(e.What + ", ")
-	}
-	return text.String()
-}

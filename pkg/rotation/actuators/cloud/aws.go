@@ -132,7 +132,7 @@ func (i *iam) lastUsed(ctx context.Context, id string) (time.Time, string, error
 		} `xml:"GetAccessKeyLastUsedResult>AccessKeyLastUsed"`
 	}
 	err := i.call(ctx, "GetAccessKeyLastUsed", url.Values{"AccessKeyId": {id}}, &answer)
-	if missing(err) || err == nil && (answer.Used.At == "" || answer.Used.At == "N/A") {
+	if err == nil && (answer.Used.At == "" || answer.Used.At == "N/A") {
 		return time.Time{}, "", nil
 	}
 	at, bad := time.Parse(time.RFC3339, answer.Used.At)

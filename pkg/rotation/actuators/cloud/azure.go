@@ -186,7 +186,8 @@ func (a *azure) own(ctx context.Context) (secret.Value, time.Duration, error) {
 	}
 	file := os.Getenv("AZURE_FEDERATED_TOKEN_FILE")
 	if file == "" {
-		return authn.AzureToken(ctx, os.Getenv("AZURE_CLIENT_ID"), azureGraph, a.Endpoint)
+		token, valid, err := authn.AzureToken(ctx, os.Getenv("AZURE_CLIENT_ID"), azureGraph, a.Endpoint)
+		return token, valid, nobody(err, "azure")
 	}
 	assertion, err := safefile.Read(file, 64<<10)
 	if err != nil {

@@ -94,6 +94,14 @@ func exchange(ctx context.Context, c *caller, to string, values url.Values) (sec
 	return secret.New(answer.Token), time.Duration(answer.Seconds) * time.Second, nil
 }
 
+// nobody adds what to do if the machine gives Syncer no identity.
+func nobody(err error, cloud string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; give the Pod of Syncer an identity in the cloud, or set %s.admin", err, cloud)
+}
+
 // text is a JSON string whose bytes can be cleared.
 type text []byte
 
@@ -102,16 +110,27 @@ func (t *text) UnmarshalText(from []byte) error {
 	return nil
 }
 
+// disabled is the reason of Google Cloud for an API that a project has not enabled.
+const disabled = "SERVICE_DISABLED"
+
 // apiCode returns the code of an error. Google Cloud writes it as status, Microsoft Graph
 // as code.
 func apiCode(answer []byte) string {
 	var said struct {
 		Error struct {
-			Status string `json:"status"`
-			Code   any    `json:"code"` // Google Cloud writes the number of HTTP here
+			Status  string `json:"status"`
+			Code    any    `json:"code"` // Google Cloud writes the number of HTTP here
+			Details []struct {
+				Reason string `json:"reason"`
+			} `json:"details"`
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(answer, &said)
+	for _, detail := range said.Error.Details {
+		if detail.Reason == disabled {
+			return disabled
+		}
+	}
 	code, _ := said.Error.Code.(string)
 	return cmp.Or(said.Error.Status, code)
 }

@@ -143,6 +143,10 @@ func (f *fault) Error() string {
 		return fmt.Sprintf("%s does not accept the credentials of Syncer (%s); correct them", f.service, answer)
 	case f.missing():
 		return fmt.Sprintf("%s does not find what %s names (%s); correct the name in the set", f.service, f.call, answer)
+	case f.code == disabled:
+		return fmt.Sprintf("%s is not enabled (%s); enable its API in the project of Syncer's identity", f.service, answer)
+	case f.status == http.StatusBadRequest:
+		return fmt.Sprintf("%s does not accept %s (%s); correct the names in the set, or the identity of Syncer", f.service, f.call, answer)
 	case f.denied():
 		return fmt.Sprintf("%s refuses %s (%s); permit this call, as \"syncer rotate init\" prints it", f.service, f.call, answer)
 	}
@@ -155,7 +159,7 @@ var (
 	expiries  = []string{"ExpiredToken", "ExpiredTokenException", "UNAUTHENTICATED", "InvalidAuthenticationToken"}
 	absences  = []string{"NoSuchEntity", "NoSuchEntityException", "NOT_FOUND", "Request_ResourceNotFound"}
 	skews     = []string{"RequestExpired", "RequestTimeTooSkewed", "SignatureDoesNotMatch", "InvalidSignatureException", "invalid_grant"}
-	invalids  = []string{"InvalidClientTokenId", "SignatureDoesNotMatch", "invalid_grant", "invalid_client"}
+	invalids  = []string{"InvalidClientTokenId", "SignatureDoesNotMatch", "invalid_grant", "invalid_client", "unauthorized_client"}
 )
 
 func (f *fault) throttled() bool {

@@ -49,7 +49,8 @@ func (g *google) own(ctx context.Context) (secret.Value, time.Duration, error) {
 	case g.Admin != nil:
 		value, err = g.Admin(ctx)
 	case file == "":
-		return authn.GCPToken(ctx, g.Endpoint)
+		token, valid, err := authn.GCPToken(ctx, g.Endpoint)
+		return token, valid, nobody(err, "gcp")
 	default:
 		var text []byte
 		if text, err = safefile.Read(file, 64<<10); err != nil {

@@ -237,6 +237,12 @@ func (k *Keys) InUse(ctx context.Context, v versions.Version) ([]string, error) 
 		return nil, nil
 	}
 	at, by, err := k.cloud.lastUsed(ctx, id)
+	if err != nil { // AWS refuses this call for a key that does not exist
+		keys, _, unknown := k.list(ctx)
+		if unknown == nil && !slices.ContainsFunc(keys, func(key key) bool { return key.id == id }) {
+			return nil, nil
+		}
+	}
 	if err != nil || at.IsZero() || time.Since(at) > k.config.Unused {
 		return nil, err
 	}

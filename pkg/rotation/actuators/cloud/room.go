@@ -60,10 +60,13 @@ func (k *Keys) unknown(doc *versions.Document, keys []key) (ids []string) {
 	return ids
 }
 
-// explained adds to a refusal which keys leave no room.
+// explained adds to a refusal which keys leave no room, or that a policy forbids new ones.
 func (k *Keys) explained(f *fault, doc *versions.Document, keys []key) error {
-	if f.full() {
-		return fmt.Errorf("%w; %w", f, k.full(doc, keys))
+	switch {
+	case !f.full():
+		return f
+	case len(keys) < k.cloud.limit():
+		return fmt.Errorf("%w; %s has room for a key, so let the organization's policy permit one", f, k.cloud.holder())
 	}
-	return f
+	return fmt.Errorf("%w; %w", f, k.full(doc, keys))
 }
