@@ -68,7 +68,7 @@ func TestStatusShowsWhatATargetWaitsFor(t *testing.T) {
 	}
 	proven := s.Targets[0].Proven
 	w.awaitStatus(c, "a poll to prove it anew", func(s statuspage.Status) bool { return s.Targets[0].Proven.After(proven) })
-	if out, code := w.ofStatus(c); code != 0 || out != "1 targets, 1 fresh\n" {
+	if out, code := w.ofStatus(c); code != 0 || out != "1 target, 1 fresh\n" {
 		t.Errorf("status ended with %d: %s", code, out)
 	}
 
@@ -83,7 +83,7 @@ func TestStatusShowsWhatATargetWaitsFor(t *testing.T) {
 	})
 	w.awaitStatus(c, "the target to be stale", is(statuspage.Stale))
 	out, code := w.ofStatus(c)
-	if code != 1 || !strings.Contains(out, "1 targets, 0 fresh") || !strings.Contains(out, "stale") || strings.Contains(out, "\x1b") {
+	if code != 1 || !strings.Contains(out, "1 target, 0 fresh") || !strings.Contains(out, "stale") || strings.Contains(out, "\x1b") {
 		t.Errorf("status ended with %d: %s", code, out)
 	}
 	w.Server.Intercept(nil)
@@ -91,7 +91,7 @@ func TestStatusShowsWhatATargetWaitsFor(t *testing.T) {
 
 	w.Deny("db/password")
 	w.awaitStatus(c, "proof to be awaited", func(s statuspage.Status) bool {
-		return is(statuspage.Doubted)(s) && s.Targets[0].Waits == "proof that a variable is gone"
+		return is(statuspage.Doubted)(s) && s.Targets[0].Waits == "proof that variables are gone: db/password"
 	})
 	s = w.awaitStatus(c, "the variable to be proven gone", is(statuspage.Revoked))
 	if got := s.Targets[0]; got.Waits != "the variables to be back" || !strings.Contains(got.Error, "db/password") {
@@ -118,7 +118,7 @@ func TestStatusShowsHeldRemovals(t *testing.T) {
 	if h := s.Lanes[0].Held; h.Of != 5 || time.Until(h.Until) > 10*time.Minute {
 		t.Errorf("held: %+v", h)
 	}
-	if got := s.Targets[0]; got.Waits != "the end of the hold on removals" {
+	if got := s.Targets[0]; got.Waits != "the end of the hold on removals: a, b, c, d, e" {
 		t.Errorf("got %+v", got)
 	}
 	if out, code := w.ofStatus(c, "--output", "json"); code != 1 || !json.Valid([]byte(out)) {

@@ -81,9 +81,11 @@ func (l *lane) overview() (status.Lane, []status.Target) {
 	if hold.State != "" {
 		lane.Held = status.Held{Gone: hold.Gone, Of: hold.Of, Until: hold.Until}
 	}
-	uncertain := map[targets.Key]bool{}
-	for _, key := range l.targets.ByVariable(ids...) {
-		uncertain[key] = true
+	uncertain := map[targets.Key][]string{} // its doubted variables
+	for _, id := range ids {
+		for _, key := range l.targets.ByVariable(id) {
+			uncertain[key] = append(uncertain[key], id)
+		}
 	}
 	ts := make([]status.Target, len(all))
 	for i, r := range all {
@@ -91,11 +93,12 @@ func (l *lane) overview() (status.Lane, []status.Target) {
 		t.Place, t.Variables = l.place(r.Spec), brief.List(r.Spec.Variables())
 		t.Expires = r.Status.Expires.At
 		t.Overrides = strings.Join(overrides(r.Spec), ", ")
-		t.State = l.state(r.Status, &t.Proven, uncertain[r.Spec.Key])
+		doubted := uncertain[r.Spec.Key]
+		t.State = l.state(r.Status, &t.Proven, len(doubted) > 0)
 		if err := r.Status.Err; err != nil {
 			t.Error, t.Since = strings.ReplaceAll(err.Error(), "\n", "; "), r.Status.Trouble.Began
 		}
-		t.Waits, t.Next = l.awaited(t.State, r.Status.Err, waits[r.Spec.Key], hold.Until)
+		t.Waits, t.Next = l.awaited(t.State, r.Status.Err, waits[r.Spec.Key], doubted, hold.Until)
 		ts[i] = t
 	}
 	return lane, ts
@@ -149,7 +152,7 @@ func (l *lane) state(s records.Status, proven *time.Time, uncertain bool) status
 
 // awaited returns the event that a target waits for, and its time if known. If a target
 // failed, the zero Wait means that no retry is scheduled.
-func (l *lane) awaited(state status.State, err error, wait queue.Wait, held time.Time) (what string, next time.Time) {
+func (l *lane) awaited(state status.State, err error, wait queue.Wait, doubted []string, held time.Time) (what string, next time.Time) {
 	_, missing := errors.AsType[*sinks.MissingError](err)
 	switch {
 	case wait.Working:
@@ -157,9 +160,9 @@ func (l *lane) awaited(state status.State, err error, wait queue.Wait, held time
 	case wait.Queued:
 		return "its turn", next
 	case state == status.Doubted && !held.IsZero():
-		return "the end of the hold on removals", held
+		return "the end of the hold on removals: " + brief.List(doubted), held
 	case state == status.Doubted:
-		return "proof that a variable is gone", next
+		return "proof that variables are gone: " + brief.List(doubted), next
 	case state == status.Stale:
 		return "a poll of Conjur that succeeds", next
 	case missing:

@@ -113,7 +113,7 @@ func (t *Tool) providers(m *manifest.Manifest) (found []secretsprovider.Provider
 		case err == nil:
 		case secretsprovider.Annotated(w.Annotations):
 			problems = append(problems, config.Problem{Key: w.String(), Message: err.Error() +
-				"; if the chart's policy adds Syncer, the Pod lacks the label " + sidecar.Label + ", or --inject the chart's values with another label"})
+				"; if the chart injects Syncer, set the Pod's label " + sidecar.Label + ` to "true"; if the chart has another label, pass its values with --inject`})
 		default:
 			without = append(without, config.Problem{Key: w.String(), Message: err.Error()})
 		}

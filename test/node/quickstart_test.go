@@ -43,7 +43,7 @@ func TestQuickStart(t *testing.T) {
 			t.Logf("the terminal:\n%s", printed())
 		}
 	}()
-	w.eventually("value on the terminal", func() bool { return strings.Contains(printed(), "s3cret\n1 targets, 1 fresh") })
+	w.eventually("value on the terminal", func() bool { return strings.Contains(printed(), "s3cret\n1 target, 1 fresh") })
 }
 
 // newcomer runs a shell script as somebody does who has this repository, kubectl

@@ -1,8 +1,11 @@
 package page
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -16,7 +19,8 @@ import (
 // sidecar is a real Syncer beside a real server.
 type sidecar struct {
 	*world.Pod
-	url string // of its page
+	process *proctest.Process
+	url     string // of its page
 }
 
 // start builds and starts Syncer, with the groups, each of a variable of its
@@ -24,23 +28,28 @@ type sidecar struct {
 func start(t *testing.T, groups ...string) *sidecar {
 	t.Helper()
 	address := proctest.FreeAddress(t)
-	s := &sidecar{world.NewPod(t), "http://" + address + "/status"}
+	s := &sidecar{Pod: world.NewPod(t), url: "http://" + address + "/status"}
 	maps.Copy(s.Annotations, map[string]string{"removal-grace": "3s", "exit-on-revoked": "false", "server-status": "true", "server-address": address})
 	for _, group := range groups {
 		s.Group(group, "json", group)
 	}
 	s.Annotate()
-	binary := s.Path("syncer")
-	if err := gobuild.Build(binary, "../..", "./cmd/syncer"); err != nil {
+	if err := gobuild.Build(s.Path("syncer"), "../..", "./cmd/syncer"); err != nil {
 		t.Fatal(err)
 	}
-	p := s.Spawn(binary, s.Environ(), s.Flags()...)
+	s.spawn(t)
+	return s
+}
+
+// spawn starts the process, and waits for its page.
+func (s *sidecar) spawn(t *testing.T) {
+	t.Helper()
+	s.process = s.Spawn(s.Path("syncer"), s.Environ(), s.Flags()...)
 	proctest.Eventually(t, "the status page", func() bool {
-		p.MustRun()
-		_, err := status.Client{URL: "http://" + address}.Get(t.Context())
+		s.process.MustRun()
+		_, err := status.Client{URL: strings.TrimSuffix(s.url, "/status")}.Get(t.Context())
 		return err == nil
 	})
-	return s
 }
 
 // TestThePageFollowsWhatHappens never loads the page a second time.
@@ -78,5 +87,23 @@ func TestThePageFollowsWhatHappens(t *testing.T) {
 	b.await(`document.querySelectorAll("#targets tbody tr").length === 0`)
 	b.run(chromedp.Click(`input[value=fresh]`))
 	b.shows("file/db", status.Fresh)
+	b.well()
+}
+
+// TestAKilledProcessIsMissed stops the clock of the page. So it notices by the end of the
+// connection, at once, and not by a silence. A new process brings the page back.
+func TestAKilledProcessIsMissed(t *testing.T) {
+	s := start(t, "db", "web")
+	b := open(t, s.url)
+	b.shows("file/web", status.Fresh)
+	const color = `getComputedStyle(document.querySelector("td.state.fresh")).color`
+	var colored string
+	b.run(chromedp.Evaluate(color, &colored), chromedp.Evaluate(`Date.now = ((now) => () => now)(Date.now())`, nil))
+	s.process.Signal(syscall.SIGKILL)
+	b.await(`!document.getElementById("lost").hidden && document.title === "(lost) Syncer"`)
+	b.await(fmt.Sprintf(`%s !== %q && getComputedStyle(document.querySelector("main")).filter === "grayscale(1)"`, color, colored))
+
+	s.spawn(t)
+	b.await(fmt.Sprintf(`document.getElementById("lost").hidden && %s === %q`, color, colored))
 	b.well()
 }

@@ -44,7 +44,7 @@ func shop(n int) status.Status {
 		{Name: "secret/shop/tls", State: status.Fresh, Variables: "pki/shop/crt, pki/shop/key", Changed: now.Add(-17 * 24 * time.Hour), Expires: now.Add(13*24*time.Hour + time.Minute)},
 		{Name: "secret/billing/stripe", Lane: "billing", State: status.Failing, Variables: "billing/stripe/key", Error: "variable billing/stripe/key not found, or host/billing/syncer may not read it: check the policy", Since: now.Add(-42 * time.Minute), Waits: "the next try", Next: now.Add(48 * time.Second), Changed: now.Add(-9 * 24 * time.Hour)},
 		{Name: "secret/billing/ledger", Lane: "billing", State: status.Failing, Variables: "billing/stripe/key, billing/ledger/dsn", Error: "variable billing/stripe/key not found, or host/billing/syncer may not read it: check the policy", Since: now.Add(-41 * time.Minute), Waits: "the next try", Next: now.Add(50 * time.Second)},
-		{Name: "secret/shop/smtp", State: status.Doubted, Variables: "mail/smtp/password", Waits: "proof that a variable is gone"},
+		{Name: "secret/shop/smtp", State: status.Doubted, Variables: "mail/smtp/password", Waits: "proof that variables are gone: mail/smtp/password"},
 		{Name: "secret/shop/cache", State: status.Waiting, Waits: "its turn"},
 	}
 	for i := range n {

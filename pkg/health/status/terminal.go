@@ -153,7 +153,11 @@ func (o Overview) lines(screen *terminal.Screen, s Status) []string {
 			rows[i].Cells = slices.Delete(rows[i].Cells, 5, 6) // no certificates
 		}
 	}
-	lines := []string{fmt.Sprintf("%d targets, %d fresh", len(ts), fresh)}
+	noun := "targets"
+	if len(ts) == 1 {
+		noun = "target"
+	}
+	lines := []string{fmt.Sprintf("%d %s, %d fresh", len(ts), noun, fresh)}
 	for _, l := range s.Lanes {
 		if h := l.Held; h.Of > 0 {
 			lines = append(lines, terminal.Plain(fmt.Sprintf("Removal as %s is held back until %s: %d of %d variables are gone at once", l.Name, h.Until.Format(time.TimeOnly), h.Gone, h.Of)))

@@ -48,8 +48,6 @@ func (w *Workload) Providers(name string) (found []*Container, err error) {
 		switch {
 		case name == "" && c.provides() || name != "" && c.Name == name:
 			found = append(found, c)
-		case name == "":
-			others = append(others, c.Image)
 		default:
 			others = append(others, c.Name)
 		}
@@ -62,7 +60,7 @@ func (w *Workload) Providers(name string) (found []*Container, err error) {
 	case name != "":
 		return nil, fmt.Errorf("%w is called %q; there are %s", ErrNoProvider, name, strings.Join(others, ", "))
 	}
-	return nil, fmt.Errorf("%w: no image name contains secrets-provider or syncer; name one of these containers with --container: %s", ErrNoProvider, strings.Join(others, ", "))
+	return nil, fmt.Errorf("%w: no image name contains secrets-provider or syncer; name the container with --container: %s", ErrNoProvider, strings.Join(others, ", "))
 }
 
 // provides reports by its image whether a container is the Secrets Provider or Syncer. It
