@@ -100,7 +100,7 @@ func spread(element any, before ...any) call {
 
 // nested returns lists within each other around n bytes of small elements.
 func nested(n int) []any {
-	var v any = listOf("")(n - 30*elementWork)[0]
+	v := listOf("")(n - 30*elementWork)[0]
 	for range 30 {
 		v = []any{v}
 	}

@@ -92,34 +92,34 @@ func namesSecret(name, namespace, secret string) bool {
 
 // newSecretExplanation explains a Secret that the process of p fills. Without p, the
 // process with this configuration fills it; nil means an unknown one.
-func (tool *Tool) newSecretExplanation(cfg *config.Config, p *secretsprovider.Provider, t *targets.Target) secretExplanation {
+func (t *Tool) newSecretExplanation(cfg *config.Config, p *secretsprovider.Provider, target *targets.Target) secretExplanation {
 	e := secretExplanation{
-		Key: t.Key, DataKeys: []explainedDataKey{}, Variables: append([]string{}, t.Variables()...),
-		Workloads: append([]string{}, t.Secret.Restart...), Faults: append([]string{}, targets.Texts(t.Secret.Faults)...),
+		Key: target.Key, DataKeys: []explainedDataKey{}, Variables: append([]string{}, target.Variables()...),
+		Workloads: append([]string{}, target.Secret.Restart...), Faults: append([]string{}, targets.Texts(target.Secret.Faults)...),
 	}
-	for _, entry := range t.Entries {
+	for _, entry := range target.Entries {
 		e.DataKeys = append(e.DataKeys, explainedDataKey{Name: entry.Alias, Entries: []targets.Entry{entry}})
 	}
-	for _, group := range t.Secret.Groups {
+	for _, group := range target.Secret.Groups {
 		e.DataKeys = append(e.DataKeys, explainedDataKey{group.Group, group.Format, templatePlace(group), append([]targets.Entry{}, group.Entries...)})
 	}
-	for _, part := range t.Parts() {
+	for _, part := range target.Parts() {
 		for _, entry := range part.Entries {
 			if entry.All() && !slices.Contains(e.Variables, entry.Variable) {
 				e.Variables = append(e.Variables, entry.Variable)
 			}
 		}
 	}
-	e.Triggers = secretTriggers(cfg, t)
+	e.Triggers = secretTriggers(cfg, target)
 	if cfg != nil {
 		as := cfg.Conjur
-		if identity, ok := cfg.IdentityOf(t.Secret.Namespace, t.Secret.Name); ok {
+		if identity, ok := cfg.IdentityOf(target.Secret.Namespace, target.Secret.Name); ok {
 			as = identity.Conjur
 		}
-		e.Login = tool.loginOf(cfg, as, p)
+		e.Login = t.loginOf(cfg, as, p)
 	}
-	if t.Secret.Namespace == "" {
-		e.Key = targets.Key("secret/" + t.Secret.Name)
+	if target.Secret.Namespace == "" {
+		e.Key = targets.Key("secret/" + target.Secret.Name)
 	}
 	return e
 }

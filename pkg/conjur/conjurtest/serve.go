@@ -128,7 +128,7 @@ func (p *Pipes) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Accept, Close and Addr implement net.Listener.
+// Accept returns the server's end of the next connection.
 func (p *Pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:

@@ -11,7 +11,7 @@ import (
 func (s *suite) loaded(roles ...string) func(string) bool {
 	return func(body string) bool {
 		var out struct {
-			Roles   map[string]struct{ ID, API_Key string } `json:"created_roles"`
+			Roles   map[string]struct{ ID string } `json:"created_roles"`
 			Version int
 		}
 		if json.Unmarshal([]byte(body), &out) != nil || len(out.Roles) != len(roles) || out.Version == 0 {

@@ -110,7 +110,7 @@ func undefined(s *targets.Secret, def SecretDefinition, entries bool) (fault, wa
 }
 
 // override gives the configuration's settings precedence.
-func (c *secretParser) override(configured *targets.Target) (warnings []targets.Fault) {
+func (p *secretParser) override(configured *targets.Target) (warnings []targets.Fault) {
 	taken := map[string]bool{}
 	for _, e := range configured.Entries {
 		taken[e.Alias] = true
@@ -128,12 +128,12 @@ func (c *secretParser) override(configured *targets.Target) (warnings []targets.
 		}
 		return taken[key]
 	}
-	own := slices.DeleteFunc(c.entries, func(e targets.Entry) bool { return overridden(targets.ConjurMapKey, e.Alias) })
-	ownGroups := slices.DeleteFunc(c.groups, func(t *targets.Target) bool { return overridden(groupSecrets+t.Group, t.Group) })
-	c.entries = slices.Concat(configured.Entries, own)
-	c.groups = slices.Concat(groups, ownGroups)
-	slices.SortFunc(c.groups, func(a, b *targets.Target) int { return cmp.Compare(a.Group, b.Group) })
-	c.hold = slices.DeleteFunc(c.hold, func(key string) bool { return taken[key] })
+	own := slices.DeleteFunc(p.entries, func(e targets.Entry) bool { return overridden(targets.ConjurMapKey, e.Alias) })
+	ownGroups := slices.DeleteFunc(p.groups, func(t *targets.Target) bool { return overridden(groupSecrets+t.Group, t.Group) })
+	p.entries = slices.Concat(configured.Entries, own)
+	p.groups = slices.Concat(groups, ownGroups)
+	slices.SortFunc(p.groups, func(a, b *targets.Target) int { return cmp.Compare(a.Group, b.Group) })
+	p.hold = slices.DeleteFunc(p.hold, func(key string) bool { return taken[key] })
 	return warnings
 }
 

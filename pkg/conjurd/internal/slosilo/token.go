@@ -71,7 +71,7 @@ func (k *Key) Marshal() []byte { return x509.MarshalPKCS1PrivateKey(k.rsa) }
 // ID is the public key's fingerprint, in hexadecimal.
 func (k *Key) ID() string { return k.id }
 
-// in seconds since 1970
+// Claims are the content of a token.
 type Claims struct {
 	IssuedAt  int64    `json:"iat"` // seconds since 1970
 	Subject   string   `json:"sub"` // login: "alice", "host/app"
