@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 )
@@ -10,32 +12,27 @@ import (
 // name the same version.
 func TestOneVersionEverywhere(t *testing.T) {
 	t.Parallel()
-	image := regexp.MustCompile(`secretsync/syncer:([0-9][\w.-]*)`)
-	for path, pattern := range map[string]*regexp.Regexp{
-		"../../deploy/chart/syncer/Chart.yaml":            regexp.MustCompile(`(?m)^(?:appVersion|version): "?([^"\n]+)"?$`),
-		"../../deploy/kustomize/base/syncer.yaml":         image,
-		"../../deploy/examples/node-agent/daemonset.yaml": image,
-		"../../deploy/examples/sidecar.yaml":              image,
-		"../../deploy/examples/init.yaml":                 image,
-		"../../deploy/examples/job.yaml":                  image,
-		"../../deploy/examples/standalone.yaml":           image,
-		"../../deploy/examples/rotate-postgresql.yaml":    image,
-		"../../README.md":                                 image,
-		"../../docs/install.md":                           image,
-		"../../docs/commands.md":                          image,
-	} {
-		text, err := os.ReadFile(path)
+	pattern := regexp.MustCompile(`(?m)(?:secretsync/syncer:|^version: |^appVersion: |newTag: |app\.kubernetes\.io/version: |helm\.sh/chart: syncer-)"?([0-9][\w.+-]*)`)
+	naming := map[string]int{} // how often a file names the version
+	for _, root := range []string{"../../README.md", "../../docs", "../../deploy"} {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range pattern.FindAllSubmatch(text, -1) {
+				naming[path]++
+				if string(m[1]) != release {
+					t.Errorf("%s names %s, and the binary is %s", path, m[1], release)
+				}
+			}
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := pattern.FindAllSubmatch(text, -1)
-		if len(found) == 0 {
-			t.Errorf("%s names no version", path)
-		}
-		for _, m := range found {
-			if string(m[1]) != release {
-				t.Errorf("%s names %s, and the binary is %s", path, m[1], release)
-			}
-		}
+	}
+	if naming["../../deploy/chart/syncer/Chart.yaml"] != 2 || len(naming) < 12 {
+		t.Errorf("these files name a version: %v", naming)
 	}
 }
