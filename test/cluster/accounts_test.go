@@ -70,7 +70,7 @@ func TestServiceAccountsNameTheirPullSecrets(t *testing.T) {
 	w.label("one", "true")
 	w.awaitPulls("builder", "one", "theirs", "two")
 
-	p.Stop() // a process that ends takes nothing off, and the next goes on from there
+	p.Stop() // a process that ends removes no entry, and the next one continues
 	w.awaitPulls("builder", "one", "theirs", "two")
 	w.moveAddress()
 	w.edit("one", func(s *corev1.Secret) { delete(s.Annotations, "conjur.org/pull-secret-for") })
@@ -102,7 +102,7 @@ func TestAListedSecretIsMadeForServiceAccounts(t *testing.T) {
 	w.awaitPulls("builder", "theirs")
 }
 
-// TestPullSecretsThatCannotBe: each is named, and all else is delivered.
+// TestPullSecretsThatCannotBe: each impossible entry is named, and all others are delivered.
 func TestPullSecretsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

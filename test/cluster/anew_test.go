@@ -22,7 +22,7 @@ func TestOldDefinitionIsNotUsedForASecretMadeAnew(t *testing.T) {
 
 	g.shut()
 	w.remake("db", map[string]string{"key": "b"})
-	w.Renew("a") // has it synced as it was defined before
+	w.Renew("a") // syncs it by its earlier definition
 	eventually(t, "a word about the new Secret", func() bool { return strings.Contains(p.Log(), "created again") })
 	if s := w.read("db"); s.Data["key"] != nil {
 		t.Error("the Secret was filled as another one was defined")
@@ -32,8 +32,8 @@ func TestOldDefinitionIsNotUsedForASecretMadeAnew(t *testing.T) {
 	p.Stop()
 }
 
-// TestWorkloadIsRestartedForOtherDataOnly: whatever became of the Secret
-// meanwhile.
+// TestWorkloadIsRestartedForOtherDataOnly: deleting and recreating a Secret restarts its
+// workload only if the data differ.
 func TestWorkloadIsRestartedForOtherDataOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

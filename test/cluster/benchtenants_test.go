@@ -25,9 +25,9 @@ const (
 	benchRounds  = 5  // of one creation and one rotation in each namespace
 )
 
-// hostilities are what a namespace, or a Pod, does to delay others. Each goes on
-// until ctx ends, or until it has made all that it makes. What takes the time of
-// this process, in which the Conjur server is too, is prepared before. Both may be nil.
+// hostilities are the attacks of a namespace or a Pod on others. Each runs until ctx ends,
+// or until it has created all its objects. The first function prepares the costly parts,
+// because Conjur shares this process. Both functions may be nil.
 var hostilities = []struct {
 	name    string
 	do      func(ctx context.Context, w *world, namespace string)
@@ -81,11 +81,10 @@ var hostilities = []struct {
 	{name: "12,764 half-sent requests to the metrics, again and again", do: func(ctx context.Context, w *world, _ string) { w.halfSend(ctx, 12_764) }},
 }
 
-// BenchmarkTenants measures what 20 normal tenants notice of a hostile one: how
-// long it is from the creation of a Secret to its data, and from a rotation in
-// Conjur to its delivery. The process has the memory of the chart's container.
-// Undisturbed phases and attacks take turns; an attack is compared with the phases
-// before and after it.
+// BenchmarkTenants measures the effect of a hostile tenant on 20 normal ones: the time from
+// the creation of a Secret to its data, and from a rotation in Conjur to its delivery. The
+// process has the memory of the chart's container. Undisturbed phases and attacks alternate;
+// an attack is compared with the phases before and after it.
 func BenchmarkTenants(b *testing.B) {
 	for b.Loop() {
 		m := newTenants(b)
@@ -188,8 +187,8 @@ func benched(s *corev1.Secret) {
 	s.Labels[benchLabel] = "yes"
 }
 
-// measure measures one phase: in each round a write that is not for Syncer, and a
-// creation, in each namespace, and then a rotation of all.
+// measure measures one phase. In each round, each namespace gets a write that does not
+// concern Syncer, and a new Secret. Then the variables of all namespaces rotate.
 func (m *tenants) measure(rounds int) (f figures) {
 	for range rounds {
 		m.phase++
@@ -236,7 +235,7 @@ func (m *tenants) clean(namespace, prefix string) {
 	}
 }
 
-// names makes Secrets whose annotation lists names that are nobody's.
+// names creates Secrets whose annotation lists names of missing objects.
 func (w *world) names(namespace, annotation, prefix string, secrets, each int, change func(*corev1.Secret)) {
 	w.Helper()
 	for i := range secrets {
@@ -276,8 +275,8 @@ func each(ctx context.Context, tick time.Duration, do func(i int)) {
 	}
 }
 
-// halfSend opens connections to the probes' port, sends a part of a request on
-// each, and begins anew when there are n.
+// halfSend opens connections to the port of the probes, and sends a part of a request on
+// each. It starts again when there are n.
 func (w *world) halfSend(ctx context.Context, n int) {
 	var open []net.Conn
 	closeAll := func() {

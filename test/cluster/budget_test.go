@@ -15,9 +15,8 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// TestTheBudgetBoundsWhatSecretsNeed compares what targets.Target.Memory says of
-// Secrets with what the heap of the real binary grows by: of many small ones, and
-// of few with many entries.
+// TestTheBudgetBoundsWhatSecretsNeed compares targets.Target.Memory with the growth of the
+// heap of the real binary, for many small Secrets and for few with many entries.
 func TestTheBudgetBoundsWhatSecretsNeed(t *testing.T) {
 	program, err := shipped()
 	if err != nil {
@@ -66,7 +65,7 @@ func TestTheBudgetBoundsWhatSecretsNeed(t *testing.T) {
 
 var allocated = regexp.MustCompile(`(?m)^go_memstats_heap_alloc_bytes (\S+)$`)
 
-// heap is the least that the heap held in some polls.
+// heap returns the smallest heap during some polls.
 func (w *world) heap() int {
 	w.Helper()
 	least := 0.0

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// jwt lets the world's service account log in at Conjur with a token of its
-// own, which Conjur checks with the keys that the API server publishes. It
-// gives the file with the token.
+// jwt lets the world's service account log in to Conjur by a token, which Conjur verifies
+// with the public keys of the API server. It returns the file with the token.
 func (w *world) jwt() string {
 	w.Helper()
 	plane.AllowAnonymousDiscovery(w)

@@ -65,8 +65,8 @@ func makeWorkload(t *testing.T, w *world) {
 	}
 }
 
-// TestConjurdLooksUpPods: by the rights that its documentation names. Without a
-// kubelet no certificate can be brought, and the audit says so.
+// TestConjurdLooksUpPods with the documented rights. Without a kubelet, conjurd cannot
+// deliver a certificate, and the audit reports that.
 func TestConjurdLooksUpPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

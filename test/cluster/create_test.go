@@ -40,8 +40,8 @@ func TestConfiguredSecretIsMadeAndKept(t *testing.T) {
 	p.Stop()
 }
 
-// TestReplicasHandOver: a leader that is told to end lets the other go on at
-// once, and no write is lost or done twice.
+// TestReplicasHandOver: a leader that is told to end releases its Lease at once, and no
+// write is lost or repeated.
 func TestReplicasHandOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

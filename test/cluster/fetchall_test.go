@@ -12,9 +12,9 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// TestSecretHoldsAllVariables: those that come later too, and none that went. A
-// list that is short when a process starts takes none away. All that is written
-// passes the policy of the chart.
+// TestSecretHoldsAllVariables: the Secret also receives later variables, and loses those
+// that are gone. A short list at the start of a process removes none. The chart's policy
+// permits all writes.
 func TestSecretHoldsAllVariables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Another client that writes the same data key again and again is named, and is
-// answered ever more seldom; a new value is delivered at once all the same.
+// Another client that writes the same data key again and again is named, and Syncer corrects
+// the key after growing pauses. A new value is still delivered at once.
 func TestAFightIsDamped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,15 +17,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// gate is a proxy in front of the API server that can hold back what watches
-// tell, and the answers to writes of Secrets.
+// gate is a proxy in front of the API server. It can hold back watch events, and the answers
+// to writes of Secrets.
 type gate struct {
 	valve
 	writes   valve
 	withheld atomic.Int64 // answers to writes that had to wait
 }
 
-// valve holds back what passes while it is shut.
+// valve holds back data while it is shut.
 type valve struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed while the valve is open
@@ -37,8 +37,7 @@ func newValve() valve {
 	return valve{opened: opened}
 }
 
-// gated has the processes that are started from now on talk to the API server
-// through a gate, which is open.
+// gated makes all later processes use an open gate to the API server.
 func (w *world) gated() *gate {
 	w.Helper()
 	g := &gate{valve: newValve(), writes: newValve()}
@@ -61,15 +60,15 @@ func (w *world) gated() *gate {
 	return g
 }
 
-// through has the processes that are started from now on talk to the API server
-// through what handler makes of a proxy, until it is closed.
+// through makes all later processes use a proxy of the API server that handler changes,
+// until it is closed.
 func (w *world) through(handler func(*httputil.ReverseProxy) http.Handler) (closing func()) {
 	w.Helper()
 	to, err := url.Parse(plane.URL())
 	if err != nil {
 		w.Fatal(err)
 	}
-	// The client library tells a token to nobody without TLS; the proxy adds it.
+	// client-go sends no token without TLS, so the proxy adds the token.
 	transport, err := rest.TransportFor(plane.ConfigFor(plane.Token(w, w.namespace, "syncer")))
 	if err != nil {
 		w.Fatal(err)
@@ -92,7 +91,7 @@ func (w *world) through(handler func(*httputil.ReverseProxy) http.Handler) (clos
 	}
 }
 
-// hold has the answer to a write wait.
+// hold delays the answer to a write.
 func (g *gate) hold(r *http.Request) {
 	passage := g.writes.passage()
 	select {

@@ -9,8 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestAWebhookThatHangsDelaysNoOtherNamespace: it answers no write in one namespace,
-// whose Secrets would keep all workers waiting for minutes. Another one is served.
+// TestAWebhookThatHangsDelaysNoOtherNamespace: the webhook answers no write in one
+// namespace, whose Secrets could occupy all workers for minutes. Another namespace is
+// served.
 func TestAWebhookThatHangsDelaysNoOtherNamespace(t *testing.T) {
 	t.Parallel()
 	const workers = 4

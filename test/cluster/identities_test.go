@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// identity returns an identity of the configuration: a host, which there must
-// be, and the namespaces that it serves.
+// identity returns an identity of the configuration: an existing host, and the namespaces
+// that it serves.
 func (w *world) identity(host string, namespaces ...string) string {
 	w.Helper()
 	key := filepath.Join(w.dir, "key-of-"+host)
@@ -47,9 +47,9 @@ func TestNamespacesHaveIdentitiesOfTheirOwn(t *testing.T) {
 	p.Stop()
 }
 
-// TestSecretThatNoIdentityServes: a process without an identity of its own
-// takes no namespace that none of its identities serves, says so, and goes on;
-// as soon as one serves it, its Secrets are filled.
+// TestSecretThatNoIdentityServes: a process whose identities do not cover a namespace leaves
+// it alone, reports it, and continues. As soon as an identity serves the namespace, its
+// Secrets are filled.
 func TestSecretThatNoIdentityServes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -84,8 +84,8 @@ func TestSecretThatNoIdentityServes(t *testing.T) {
 	p.Stop()
 }
 
-// TestFailingPollIsNamedByItsIdentity, and so is its recovery; the poll of
-// another identity is not blamed.
+// TestFailingPollIsNamedByItsIdentity: so is its recovery, and the poll of another identity
+// is not named.
 func TestFailingPollIsNamedByItsIdentity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

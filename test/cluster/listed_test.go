@@ -19,8 +19,8 @@ config:
   kubernetes: {secrets: [db, {name: api, map: {key: b}}]}
 `
 
-// as has the processes that are started from now on run under a service account
-// that has these rights and no others, and gives what the audit log calls it.
+// as makes all later processes run under a service account with exactly these rights. It
+// returns the account's name in the audit log.
 func (w *world) as(account string, rules []rbacv1.PolicyRule) string {
 	w.Helper()
 	plane.Bind(w, w.namespace, account, rules...)
@@ -28,7 +28,7 @@ func (w *world) as(account string, rules []rbacv1.PolicyRule) string {
 	return kubetest.UserName(w.namespace, account)
 }
 
-// TestListedSecretsNeedRightsByNameOnly: to watch them too.
+// TestListedSecretsNeedRightsByNameOnly: also for their watches.
 func TestListedSecretsNeedRightsByNameOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,7 +52,7 @@ func TestListedSecretsNeedRightsByNameOnly(t *testing.T) {
 	p.Stop()
 }
 
-// TestListedSecretsAreKeptWithoutAWatch: from one look to the next.
+// TestListedSecretsAreKeptWithoutAWatch by reads at intervals.
 func TestListedSecretsAreKeptWithoutAWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -84,8 +84,8 @@ func TestListedSecretsAreKeptWithoutAWatch(t *testing.T) {
 	p.Stop()
 }
 
-// TestRightsComeAndGo: what cannot be read or written meanwhile is told of, and
-// made good when it can.
+// TestRightsComeAndGo: an object that cannot be read or written is reported, and corrected
+// when the right returns.
 func TestRightsComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,13 +18,13 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// turn is the time between two logins: a password costs both sides thousands of
-// hashes, and the processor is not to be busy with these.
+// turn is the time between two logins. A login costs both sides thousands of hashes, which
+// must not occupy the processor.
 const turn = 50 * time.Millisecond
 
-// TestALoginInFiftySecrets: programs log in with what their Secrets hold, and none
-// of them fails while the login is exchanged. Meanwhile the old one is beside the new
-// one, and a variable follows that readers have who know no sets.
+// TestALoginInFiftySecrets: programs log in with the login in their Secrets, and no login
+// fails during a rotation. Meanwhile the Secrets contain the old login beside the new one,
+// and a published variable follows.
 func TestALoginInFiftySecrets(t *testing.T) {
 	t.Parallel()
 	db, err := pgtest.Start()

@@ -14,7 +14,7 @@ func writes(c kubetest.Call) bool {
 	return c.Resource == "secrets" && (c.Verb == "patch" || c.Verb == "update" || c.Verb == "create" || c.Verb == "delete")
 }
 
-// notWatches matches the calls that are no watch, and not about the Lease.
+// notWatches matches the calls that are neither watches nor about the Lease.
 func notWatches(c kubetest.Call) bool { return c.Verb != "watch" && c.Resource != "leases" }
 
 // polls waits until the process has asked Conjur n times more for changes.

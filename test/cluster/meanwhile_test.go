@@ -17,8 +17,7 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// holding has requests for values answered late: what the server says at once
-// is held back until release is called.
+// holding delays the answers to requests for values until release is called.
 type holding struct {
 	held    atomic.Int64 // requests that were held
 	passing atomic.Bool  // further requests are not held
@@ -57,11 +56,11 @@ func (h *holding) await(w *world) {
 	eventually(w, "a request for values", func() bool { return h.held.Load() > 0 })
 }
 
-// pollRarely has changes in Conjur heard of by syncs alone.
+// pollRarely disables polls in effect, so that only syncs notice changes in Conjur.
 func (w *world) pollRarely() { w.settings[0] = "refresh: {interval: 1h}" }
 
-// TestForeignChangeDuringOurWriteIsMended: the watch tells of it while it is
-// not known yet which version is our own.
+// TestForeignChangeDuringOurWriteIsMended: the watch reports the change before Syncer knows
+// the version that its own write created.
 func TestForeignChangeDuringOurWriteIsMended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,7 +72,7 @@ func TestForeignChangeDuringOurWriteIsMended(t *testing.T) {
 	w.secret("db", map[string]string{"v": "a"})
 	eventually(t, "a write without an answer", func() bool { return g.withheld.Load() == 1 })
 	w.edit("db", func(s *corev1.Secret) { s.Data["v"] = []byte("tampered") })
-	w.secret("later", map[string]string{"v": "b"}) // of which the watch tells after that
+	w.secret("later", map[string]string{"v": "b"}) // the watch reports this one after that
 	eventually(t, "another one", func() bool { return g.withheld.Load() == 2 })
 	w.awaitData("db", map[string]string{"v": "tampered"})
 	g.writes.open()
@@ -81,8 +80,8 @@ func TestForeignChangeDuringOurWriteIsMended(t *testing.T) {
 	p.Stop()
 }
 
-// TestSecretMadeAnewDuringItsSync is filled as the new one is defined. One that
-// is to hold what it held keeps its revision, so that nothing is restarted.
+// TestSecretMadeAnewDuringItsSync: the recreated Secret is filled by its new definition. If
+// its data are the same, it keeps its revision, so that nothing restarts.
 func TestSecretMadeAnewDuringItsSync(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]string{"same": "a", "other": "b"} {
@@ -122,8 +121,8 @@ func TestSecretMadeAnewDuringItsSync(t *testing.T) {
 	}
 }
 
-// TestSecretMadeAnewDuringItsWrite: the answer about the former one comes after
-// all that the watch tells of the new one.
+// TestSecretMadeAnewDuringItsWrite: the answer to the write of the deleted Secret arrives
+// after all events of the new one.
 func TestSecretMadeAnewDuringItsWrite(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]string{"same": "a", "other": "b"} {
@@ -138,7 +137,7 @@ func TestSecretMadeAnewDuringItsWrite(t *testing.T) {
 			w.secret("db", map[string]string{"of-a": "a"})
 			eventually(t, "a write without an answer", func() bool { return g.withheld.Load() == 1 })
 			w.remake("db", map[string]string{"of-" + id: id})
-			w.secret("later", map[string]string{"v": "c"}) // of which the watch tells after that
+			w.secret("later", map[string]string{"v": "c"}) // the watch reports this one after that
 			eventually(t, "another one", func() bool { return g.withheld.Load() == 2 })
 			if s := w.read("db"); s.Data["of-a"] != nil || s.Data["of-b"] != nil {
 				t.Error("the new Secret was filled by the write to the former one")
@@ -181,8 +180,8 @@ func (w *world) history(name string) func(version string) []*corev1.Secret {
 	}
 }
 
-// TestIdentityChangesDuringASync: what the former identity was told is written
-// no more, however late it comes.
+// TestIdentityChangesDuringASync: an answer to the former identity is never written, however
+// late it arrives.
 func TestIdentityChangesDuringASync(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

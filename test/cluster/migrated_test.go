@@ -17,8 +17,8 @@ func secretsProviderRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "update", "list"}}}
 }
 
-// TestTheRoleOfTheSecretsProviderSuffices: without leases, patch, watch and
-// Events all is delivered and follows, and each lack is reported once.
+// TestTheRoleOfTheSecretsProviderSuffices: without the rights to leases, patch, watch and
+// Events, everything is delivered and kept fresh, and each missing right is reported once.
 func TestTheRoleOfTheSecretsProviderSuffices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// oneShot makes it a process that delivers listed Secrets once, with quick
-// retries, as the Secrets Provider's Job is configured.
+// oneShot makes it a process that delivers listed Secrets once, with short pauses between
+// retries, like the Secrets Provider's Job.
 func (w *world) oneShot(retries string, names ...string) {
 	delete(w.Env, "NAMESPACE_ALLOWLIST")
 	w.Env["CONTAINER_MODE"] = "application"
@@ -71,7 +71,7 @@ func TestSidecarFillsMissingSecretWhenItAppears(t *testing.T) {
 	w.secret("db", map[string]string{"user": "db/user"}, func(s *corev1.Secret) { s.Labels = nil })
 	w.awaitData("db", map[string]string{"user": w.Value["db/user"]})
 
-	// Deleted and made anew, as a deployment tool does it.
+	// Deleted and created again, as a deployment tool does.
 	if err := plane.Core.Secrets(w.namespace).Delete(t.Context(), "db", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func TestSidecarFillsMissingSecretWhenItAppears(t *testing.T) {
 	p.Stop()
 }
 
-// TestJobThatFailsAfterItDelivered: what was delivered once and is not up to
-// date at the end is not a job done.
+// TestJobThatFailsAfterItDelivered: a Job fails if a Secret that it delivered is no longer
+// current at the end.
 func TestJobThatFailsAfterItDelivered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -103,7 +103,7 @@ func TestJobThatFailsAfterItDelivered(t *testing.T) {
 	w.awaitData("db", map[string]string{"user": w.Value["db/user"]})
 }
 
-// TestSecretsNeedNoStatusFolder: nobody who reads Secrets looks there.
+// TestSecretsNeedNoStatusFolder, because readers of Secrets do not use it.
 func TestSecretsNeedNoStatusFolder(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"application", "sidecar", "standalone"} {

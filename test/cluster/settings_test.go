@@ -415,14 +415,14 @@ func (b *bystander) awaitLoad() {
 	})
 }
 
-// outside is what is seen of a process from outside, and of its sources.
+// outside is the state of a process that others see, and the state of its sources.
 type outside struct {
 	Dials int64  // of the probes' address
 	Lease string // who has it, since when, after how many others
 	Begun int    // watches of Secrets of the bystander's namespace, and lists
 }
 
-// inside is what is seen of the bystander.
+// inside is the state of the bystander.
 type inside struct {
 	Logins, Holds, Held float64
 	Fine, Syncs         int
@@ -460,7 +460,7 @@ func (b *bystander) look() (o outside, i inside) {
 	return o, i
 }
 
-// apply makes the nth change, and checks what must not notice.
+// apply makes the nth change, and checks that the others do not notice it.
 func (b *bystander) apply(n int, c change) {
 	b.Helper()
 	before, old := b.config(), b.settings[0]

@@ -18,8 +18,8 @@ import (
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
-// stall is a network that, once armed, delivers nothing from the first write of a
-// resource on, and everything when it is opened: also what the sender has given up.
+// stall is a network that, once armed, delivers nothing after the first write of a resource.
+// When it is opened, it delivers everything, also requests that the sender has given up.
 type stall struct {
 	gate
 	mu       sync.Mutex
@@ -27,8 +27,7 @@ type stall struct {
 	late     map[string]int // :: write that was held → status of its answer, 0 before that
 }
 
-// stalling has the processes that are started from now on talk to the API server
-// through a network that can stall.
+// stalling makes all later processes use a network to the API server that can stall.
 func (w *world) stalling() *stall {
 	w.Helper()
 	s := &stall{gate: gate{valve: newValve(), writes: newValve()}, late: map[string]int{}}
@@ -60,7 +59,7 @@ func (w *world) stalling() *stall {
 	return s
 }
 
-// arm has the next write of a resource, and all that follows, held.
+// arm holds back the next write of a resource, and everything after it.
 func (s *stall) arm(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +103,8 @@ func (s *stall) held(resource string) (all []int) {
 	return all
 }
 
-// TestAStalledLeaderWritesNothingLate: what a leader has sent, and the network
-// delivers only when a successor has written, changes nothing.
+// TestAStalledLeaderWritesNothingLate: the network delivers a leader's requests only after
+// its successor has written. They change nothing.
 func TestAStalledLeaderWritesNothingLate(t *testing.T) {
 	t.Parallel()
 	for _, resource := range []string{"secrets", "deployments", "serviceaccounts"} {

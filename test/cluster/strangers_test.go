@@ -67,8 +67,7 @@ func (w *world) rotationEvents(namespace string) (messages []string) {
 	return messages
 }
 
-// forged has a Secret say that it was delivered at a late step, as our field
-// manager would.
+// forged makes a Secret claim a late step, under the name of a field manager.
 func (w *world) forged(namespace, name, manager string) {
 	w.Helper()
 	s := &corev1.Secret{
@@ -83,8 +82,8 @@ func (w *world) forged(namespace, name, manager string) {
 	}
 }
 
-// TestAStrangerStopsNoRotation: who may not read a set is not waited for, whatever
-// the Secrets say, also by a process that knows nothing yet, and hears nothing of it.
+// TestAStrangerStopsNoRotation: a rotation waits for no Secret whose identity may not read
+// the set, and sends it no Event, even right after the start of the process.
 func TestAStrangerStopsNoRotation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,8 +173,8 @@ func (w *world) unbind(namespace string) (bind func()) {
 	}
 }
 
-// TestANamespaceWithoutRightsStopsNoOthersSet: at a start, a namespace that never
-// showed the set is not waited for, though its identity may read it.
+// TestANamespaceWithoutRightsStopsNoOthersSet: at the start, a rotation does not wait for a
+// namespace that never showed the set, even if its identity may read the set.
 func TestANamespaceWithoutRightsStopsNoOthersSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -193,9 +192,9 @@ func TestANamespaceWithoutRightsStopsNoOthersSet(t *testing.T) {
 	p.Stop()
 }
 
-// TestANamespaceThatShowedTheSetIsWaitedForAWhile: a version is promoted then, and
-// none is retired before the namespace can be read, whether it lost its rights before
-// the start or later.
+// TestANamespaceThatShowedTheSetIsWaitedForAWhile: then a version is promoted. No version is
+// retired before the namespace can be read. It makes no difference whether the rights were
+// lost before the start or later.
 func TestANamespaceThatShowedTheSetIsWaitedForAWhile(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]bool{"before the start": false, "later": true} {
@@ -231,8 +230,7 @@ func TestANamespaceThatShowedTheSetIsWaitedForAWhile(t *testing.T) {
 	}
 }
 
-// withoutRights has the set jwt rotated while a namespace that shows it cannot be
-// read.
+// withoutRights rotates the set jwt while Syncer cannot read a namespace that shows it.
 func (w *world) withoutRights(namespace string, before shownSet) {
 	w.Helper()
 	w.rotate("now", "jwt").Exit(0)
@@ -256,8 +254,8 @@ func (w *world) withoutRights(namespace string, before shownSet) {
 	}
 }
 
-// TestMissingVariablesDelayNoOtherNamespacesRemoval, of an identity that serves both,
-// also right after a start, and though the Secret holds something under their keys.
+// TestMissingVariablesDelayNoOtherNamespacesRemoval with one identity for both namespaces,
+// right after a start, and if the Secret contains data under their keys.
 func TestMissingVariablesDelayNoOtherNamespacesRemoval(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -83,8 +83,8 @@ func TestEditedConfigMapReachesFile(t *testing.T) {
 	p.Stop()
 }
 
-// TestWatchesThatBeginWithAList is the way with API servers that cannot send
-// what there is as the beginning of a watch.
+// TestWatchesThatBeginWithAList: an API server that cannot stream the initial list is used
+// with a list and a watch.
 func TestWatchesThatBeginWithAList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -36,8 +36,8 @@ var shipped = sync.OnceValues(func() (string, error) {
 	return path, gobuild.Build(path, "", "../../cmd/syncer", "-trimpath", "-ldflags=-s -w")
 })
 
-// attacks are what a namespace may hold to take the memory of everybody. Each
-// makes its Secrets, and names the limit that an Event at the first must show.
+// attacks are Secrets of a namespace that try to use the memory of all. Each names the limit
+// that an Event at the first Secret must show.
 var attacks = map[string]struct {
 	make  func(w *world, namespace string)
 	limit string
@@ -104,9 +104,9 @@ var attacks = map[string]struct {
 	}},
 }
 
-// TestAHostileNamespaceTakesNobodysMemory runs the real binary with the memory
-// of the chart's container, in a cgroup where there are cgroups. Another
-// namespace gets its Secrets all the while, also after a restart.
+// TestAHostileNamespaceTakesNobodysMemory runs the real binary with the memory of the
+// chart's container, in a cgroup if possible. Another namespace gets its Secrets all the
+// time, also after a restart.
 func TestAHostileNamespaceTakesNobodysMemory(t *testing.T) {
 	program, err := shipped()
 	if err != nil {
@@ -162,8 +162,8 @@ func (w *world) startWithin(program string) *proctest.Process {
 	return proctest.StartWithin(w.TB, chartMemory, cmd)
 }
 
-// forge makes a Secret with a wildcard whose remembered variables somebody else
-// has made up, under the name of our field manager.
+// forge creates a Secret with a wildcard whose remembered variables are forged, under our
+// field manager's name.
 func (w *world) forge(namespace, name string, ids []string) {
 	w.Helper()
 	w.asSyncer(forged(namespace, name, ids))

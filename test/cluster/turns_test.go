@@ -12,9 +12,9 @@ import (
 	"github.com/secretsync/syncer/test/kubetest"
 )
 
-// TestMissingAccountsDelayNoOtherNamespace: mallory's Secrets are for thousands of
-// service accounts that are not there. Alice's are served in turn with these, and
-// not after them.
+// TestMissingAccountsDelayNoOtherNamespace: mallory's Secrets name thousands of missing
+// service accounts. Alice's accounts take turns with them instead of waiting for all of
+// them.
 func TestMissingAccountsDelayNoOtherNamespace(t *testing.T) {
 	t.Parallel()
 	const secrets, each = 160, 50 // the most that one Secret may name

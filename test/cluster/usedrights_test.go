@@ -38,7 +38,7 @@ func rights(t testing.TB) []rbacv1.PolicyRule {
 	return granted.rules
 }
 
-// usedRights reports what none of all tests has used: it is a right too much.
+// usedRights reports the rights that no test has used, and that are therefore superfluous.
 func usedRights(calls []kubetest.Call) (err error) {
 	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
 		return nil // only what all tests use together says anything

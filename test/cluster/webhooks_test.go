@@ -21,8 +21,8 @@ import (
 	registrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 )
 
-// webhook has the API server ask a webhook about each write of a Secret of the
-// world's namespace by its process, until it is called off.
+// webhook makes the API server call a webhook for each write of the world's Secrets by its
+// process, until the returned function is called.
 func (w *world) webhook(answer func(s *corev1.Secret) *admissionv1.AdmissionResponse) (off func()) {
 	w.Helper()
 	user := w.user()
@@ -75,15 +75,15 @@ func (w *world) webhook(answer func(s *corev1.Secret) *admissionv1.AdmissionResp
 	return off
 }
 
-// patched is the answer of a webhook that changes what is written.
+// patched is the answer of a webhook that changes the written object.
 func patched(operations string) *admissionv1.AdmissionResponse {
 	kind := admissionv1.PatchTypeJSONPatch
 	return &admissionv1.AdmissionResponse{Allowed: true, Patch: []byte(operations), PatchType: &kind}
 }
 
-// TestAWebhookThatRefusesIsNotQuoted: it quotes what was written, and
-// only the webhook's name is passed on. Another namespace is served, and this one
-// when the webhook is gone.
+// TestAWebhookThatRefusesIsNotQuoted: the webhook quotes the written value, and Syncer
+// reports only the webhook's name. Another namespace is served, and this one when the
+// webhook is gone.
 func TestAWebhookThatRefusesIsNotQuoted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,8 +107,8 @@ func TestAWebhookThatRefusesIsNotQuoted(t *testing.T) {
 	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 }
 
-// TestAWebhookThatChangesWritesIsNamedAndNotFought: it gives a data key another value
-// at each write, or notes each write in an annotation, which harms nothing.
+// TestAWebhookThatChangesWritesIsNamedAndNotFought: the webhook changes a data key at each
+// write, or adds an annotation at each write, which is harmless.
 func TestAWebhookThatChangesWritesIsNamedAndNotFought(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -87,7 +87,7 @@ func (w *world) leases() coordinationv1client.LeaseInterface {
 	return client.Leases(w.namespace)
 }
 
-// moveAddress gives the next process an address of its own for probes.
+// moveAddress gives the next process another address for its probes.
 func (w *world) moveAddress() {
 	w.address = proctest.FreeAddress(w.TB)
 	w.settings[1] = fmt.Sprintf("server: {address: %q}", w.address)

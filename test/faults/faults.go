@@ -1,5 +1,5 @@
-// Package faults plans what happens to the requests of a program in a test: one
-// fault at a certain request, and some by chance after it.
+// Package faults plans faults of the requests that a program sends in a test: one at a
+// certain request, and some by chance after it.
 package faults
 
 import (
@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Kind is what happens to a request.
+// Kind is a kind of fault.
 type Kind int
 
 // The kinds of faults.
@@ -31,14 +31,14 @@ func (k Kind) Arrives() bool { return k == Lost || k == KillAfter }
 type Plan struct {
 	At   int        // the request, from 0 on, that meets the first fault
 	Kind Kind       // of the first fault
-	Dice *rand.Rand // for what comes after the first fault
+	Dice *rand.Rand // chooses the faults after the first one
 
 	mu   sync.Mutex
 	n    int
 	kill func()
 }
 
-// KillBy sets how the program that runs now is killed. It is called before its
+// KillBy sets the function that kills the running program. Call it before the program's
 // first request.
 func (p *Plan) KillBy(kill func()) {
 	p.mu.Lock()
@@ -61,7 +61,7 @@ func (p *Plan) Next() (Kind, bool) {
 	return 0, false
 }
 
-// End has the program die, if that is the fault.
+// End kills the program if the fault requires that.
 func (p *Plan) End(kind Kind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Plan) End(kind Kind) {
 	}
 }
 
-// Serve has next answer the request, or has the request meet the next fault.
+// Serve lets next answer the request, or applies the next fault to it.
 func (p *Plan) Serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	kind, is := p.Next()
 	if !is {
@@ -84,8 +84,7 @@ func (p *Plan) Serve(next http.Handler, w http.ResponseWriter, r *http.Request) 
 	panic(http.ErrAbortHandler)
 }
 
-// Before puts the faults before next, for the requests of clients that are called
-// so (User-Agent).
+// Before applies the faults to requests with this User-Agent before next answers them.
 func (p *Plan) Before(client string) func(next http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Judge looks at all values that a set of keys had, the oldest first. It returns an
-// error if one id ever had two keys, or if a key went before it was retired. It
-// knows nothing of sets but their form.
+// Judge checks all values that a set of keys had, the oldest first. It returns an error if
+// one id ever had two keys, or if a key disappeared before it was retired. It knows only the
+// format of sets.
 func Judge(values [][]byte) error {
 	keys, alive := map[string]string{}, map[string]bool{}
 	for n, value := range values {

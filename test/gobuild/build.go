@@ -33,7 +33,7 @@ func Build(path, dir, pkg string, flags ...string) error {
 	return nil
 }
 
-// Tests is the tests of a binary, which need what is built before them. It is a
+// Tests runs the tests of a binary after the programs that they need were built. It is a
 // goleak.TestingM.
 type Tests struct {
 	tests interface{ Run() int }

@@ -15,25 +15,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Container is where a process is and who it is. The zero value is the root
-// user in the machine's own root folder.
+// Container describes the root folder, the mounts and the user of a process. The zero value
+// is the root user in the machine's own root folder.
 type Container struct {
 	Root        string  // of the container; empty means the machine's
 	Mounts      []Mount // parents first; only with a Root
 	User, Group int
 }
 
-// Mount has a file or a folder of the machine appear in a container.
+// Mount makes a file or folder of the machine appear in a container.
 type Mount struct {
 	Source, Path string
 	ReadOnly     bool
 }
 
-// Start starts a command as the first process of a container that shares no
-// process namespace. A command without a slash is looked for in the PATH of its
-// environment, in the container. Several containers with the same root folder
-// and mounts see the same files, so that one may be what an exec in another is.
-// Who started it must wait for it.
+// Start starts a command as the first process of a container without a shared process
+// namespace. The command is looked up in the PATH of its environment, in the container.
+// Containers with the same root folder and mounts see the same files, so one can be an exec
+// in another. The caller must wait for the command.
 func (c Container) Start(cmd *exec.Cmd) error {
 	asEntrant(cmd, c, unix.CLONE_NEWPID)
 	return cmd.Start()

@@ -1,9 +1,8 @@
 //go:build linux
 
-// Package podtest makes what a Pod is to its processes: for each container a
-// mount namespace of its own, with a root folder and volumes, and with
-// shareProcessNamespace a process namespace with /pause in it. It needs root,
-// and fails without.
+// Package podtest gives processes the environment of a Pod. Each container has a separate
+// mount namespace with a root folder and volumes. With shareProcessNamespace, the containers
+// share a process namespace with /pause. The package needs root, and fails without.
 package podtest
 
 import (
@@ -72,7 +71,7 @@ func (p *Pod) commandLine() string {
 	return string(line)
 }
 
-// Lives tells whether /pause does.
+// Lives reports whether /pause runs.
 func (p *Pod) Lives() bool {
 	select {
 	case <-p.ended:
@@ -116,7 +115,7 @@ func (p *Pod) Run(cmd *exec.Cmd, user int) error {
 	return err
 }
 
-// App is a process that tells which signals it gets.
+// App is a process that reports the signals that it receives.
 type App struct {
 	t     testing.TB
 	name  string
@@ -165,7 +164,7 @@ func (p *Pod) App(name string, user int) *App {
 // PID is the application's number outside the Pod.
 func (a *App) PID() int { return a.pid }
 
-// Gets waits for a signal, such as SIGHUP; it must be the next.
+// Gets waits for a signal, such as SIGHUP, which must be the next one.
 func (a *App) Gets(signal string) {
 	a.t.Helper()
 	select {
@@ -178,7 +177,7 @@ func (a *App) Gets(signal string) {
 	}
 }
 
-// Got tells which signals came and were not asked for with Gets.
+// Got returns the received signals that Gets did not wait for.
 func (a *App) Got() (signals []string) {
 	for {
 		select {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the test binary is, when it is in the environment.
+// The roles of the test binary, as variables of its environment.
 const (
 	role      = "PODTEST_ROLE"
 	rolePause = "pause" // argv: the actor, an empty folder

@@ -29,9 +29,8 @@ const Patience = 4 * time.Minute
 // mostLog bounds how much of a process's output a failed test shows.
 const mostLog = 50_000
 
-// AtOnce has n tests run at once instead of one a processor, as those that wait for
-// other processes most of the time, unless -parallel says otherwise. It parses the
-// flags.
+// AtOnce runs n tests at once instead of one for each processor, because they mostly wait
+// for other processes. -parallel takes precedence. It parses the flags.
 func AtOnce(n int) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
@@ -39,8 +38,8 @@ func AtOnce(n int) {
 	}
 }
 
-// Process is a process that was started. Its methods fail the test if it does
-// not do what they wait for.
+// Process is a started process. Its methods fail the test if the awaited event does not
+// happen.
 type Process struct {
 	t    testing.TB
 	cmd  *exec.Cmd
@@ -76,7 +75,7 @@ func Start(t testing.TB, cmd *exec.Cmd, begin func(*exec.Cmd) error) *Process {
 	if cmd.Env != nil { // else it has ours
 		cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // instead of a second
 	}
-	cmd.WaitDelay = Patience // for what the process has started and left behind
+	cmd.WaitDelay = Patience // for processes that the process has started and left behind
 	if begin == nil {
 		begin = (*exec.Cmd).Start
 	}
@@ -171,7 +170,7 @@ func (p *Process) Exit(status int) {
 	}
 }
 
-// Stop ends a process that has work to do for ever, as Kubernetes does.
+// Stop ends a process that runs until it is stopped, as Kubernetes does.
 func (p *Process) Stop() {
 	p.t.Helper()
 	p.MustRun()
@@ -179,7 +178,7 @@ func (p *Process) Stop() {
 	p.Exit(0)
 }
 
-// Environ is an environment as a process takes it, and more.
+// Environ returns the environment as a list of NAME=VALUE, and more.
 func Environ(env map[string]string, more ...string) []string {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		more = append(more, name+"="+env[name])
@@ -187,9 +186,8 @@ func Environ(env map[string]string, more ...string) []string {
 	return more
 }
 
-// FreeAddress returns an address of loopback that nobody listens at. Its host is
-// one of millions, so that nobody who is given a port of another one comes
-// before who is meant to listen.
+// FreeAddress returns a free loopback address. Its host is one of millions, so that no other
+// process uses the same address before the intended one listens.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	var host [3]byte
@@ -202,15 +200,14 @@ func FreeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// Eventually waits until the condition holds; what says in words what is
-// waited for. The longer it takes and the more a look costs, the less often it
-// looks: those who wait leave the processor to those who are waited for.
+// Eventually waits until the condition holds; what describes it in words. Checks become
+// rarer with time and with their cost, so that the awaited processes get the processor.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	EventuallyWithin(t, Patience, what, condition)
 }
 
-// EventuallyWithin is Eventually for what may take another time.
+// EventuallyWithin is Eventually with another timeout.
 func EventuallyWithin(t testing.TB, patience time.Duration, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience)

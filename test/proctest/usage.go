@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// CPU is what the process has used so far, of user and system time.
+// CPU returns the user and system time that the process has used.
 func (p *Process) CPU() time.Duration {
 	p.t.Helper()
 	text := p.proc("stat")

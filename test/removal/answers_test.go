@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An answer is what stands in for the server's.
+// An answer replaces the answer of the server.
 type answer = http.HandlerFunc
 
 const (
@@ -18,7 +18,7 @@ const (
 	page  = "<!DOCTYPE html>\n<html><head><title>404 Not Found</title></head><body>403 Forbidden</body></html>\n"
 )
 
-// lost stands, in the bodies of answers, for the variable in question.
+// lost is the placeholder, in the bodies of answers, for the id of the variable in question.
 const lost = "{lost}"
 
 // says is an answer with a status and a body.
@@ -36,15 +36,16 @@ func says(status int, contentType, body string, header ...string) answer {
 
 func bare(status int) answer { return says(status, html, "") }
 
-// gone is the body by which Conjur says that a variable has no value.
+// gone is the body with which Conjur reports that a variable has no value.
 func gone(account, id string) string {
 	return fmt.Sprintf(`{"error":{"code":"not_found","message":"CONJ00076E Variable %s:variable:%s is empty or not found."}}`, account, id)
 }
 
-// hangUp sends the text as it is and closes the connection.
+// hangUp sends the text unchanged and closes the connection.
 func hangUp(text string) answer { return leave(text, -1) }
 
-// reset does so with a RST, so that what was sent may not be read any more.
+// reset sends the text and closes the connection by RST, so that the client may lose the
+// text.
 func reset(text string) answer { return leave(text, 0) }
 
 func leave(text string, linger int) answer {
@@ -65,7 +66,7 @@ func leave(text string, linger int) answer {
 	}
 }
 
-// silent sends what it has, and then nothing for as long as the client waits.
+// silent sends the text, and then nothing until the client gives up.
 func silent(begin string) answer {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", jsonT)
@@ -94,7 +95,7 @@ func toAll(k kind, a answer) script {
 	}
 }
 
-// about answers what is asked of the variable in question, alone or in a batch.
+// about answers requests about the variable in question, alone or in a batch.
 func about(a answer) script {
 	return func(w http.ResponseWriter, r *http.Request, q question) bool {
 		mine := q.data() && q.lost
@@ -105,7 +106,7 @@ func about(a answer) script {
 	}
 }
 
-// toChecks answers whether there is a privilege, whatever it is on.
+// toChecks answers each check of a privilege, on any variable.
 func toChecks(a answer) script {
 	return func(w http.ResponseWriter, r *http.Request, q question) bool {
 		if q.privilege != "" {
@@ -115,8 +116,8 @@ func toChecks(a answer) script {
 	}
 }
 
-// aboutCheck answers whether there is a privilege on the variable in question;
-// for "" what it is.
+// aboutCheck answers the check of a privilege on the variable in question. With "", it
+// answers requests for the resource itself.
 func aboutCheck(privilege string, a answer) script {
 	return func(w http.ResponseWriter, r *http.Request, q question) bool {
 		mine := q.kind == check && q.lost && q.privilege == privilege
@@ -127,7 +128,7 @@ func aboutCheck(privilege string, a answer) script {
 	}
 }
 
-// gateway refuses values with 403 and all else with 404, both without a body.
+// gateway refuses values with 403 and everything else with 404, both without a body.
 func gateway(w http.ResponseWriter, r *http.Request) {
 	if ask(r).data() {
 		bare(403)(w, r)
@@ -136,7 +137,7 @@ func gateway(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// both is the first script that answers.
+// both returns a script that uses the first of the scripts that answers.
 func both(scripts ...script) script {
 	return func(w http.ResponseWriter, r *http.Request, q question) bool {
 		for _, f := range scripts {

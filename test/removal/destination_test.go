@@ -21,25 +21,25 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// destination is where the targets of a world land.
+// destination is where the targets of a world are written.
 type destination interface {
-	// targets are two: the first has the variables lost and kept, the second
+	// targets returns two targets: the first with the variables lost and kept, the second with
 	// the others.
 	targets(lost, kept string, others []string) []*targets.Target
 	sink() workers.Sink
-	// look sees all that is there.
+	// look returns everything that exists at the destination, by name.
 	look() map[string]sight
-	// holding lists the names in look of what holds the value of a variable of
-	// the first target.
+	// holding returns the names, as in look, that contain the value of a variable of the first
+	// target.
 	holding(lost string) []string
-	// clear takes away what was delivered.
+	// clear deletes everything that was delivered.
 	clear()
 }
 
-// sight is a thing as it is seen.
+// sight is the observed state of a file or data key.
 type sight struct {
 	content string
-	stamp   string // is another one after each write
+	stamp   string // differs after each write
 }
 
 func entries(ids ...string) (list []targets.Entry) {
@@ -49,7 +49,7 @@ func entries(ids ...string) (list []targets.Entry) {
 	return list
 }
 
-// alias is a name that may be a key of a Secret.
+// alias is a valid data key of a Secret for a variable.
 func alias(id string) string {
 	return strings.Map(func(r rune) rune {
 		if r == ',' || r == ' ' {
@@ -59,7 +59,7 @@ func alias(id string) string {
 	}, filepath.Base(id))
 }
 
-// files is two files. A file is all or nothing.
+// files are two files. A file is delivered or removed as a whole.
 type files struct {
 	t   testing.TB
 	dir string
@@ -113,9 +113,8 @@ func (f *files) look() map[string]sight {
 	return seen
 }
 
-// kubeSecrets is two Secrets. Of the first, the key of the lost variable and
-// the group that has it go, and nothing else; a key of somebody else's is in
-// it too.
+// kubeSecrets are two Secrets. A removal deletes from the first Secret exactly the key of
+// the lost variable and the group with it. Another client's key is in that Secret too.
 type kubeSecrets struct {
 	t         testing.TB
 	secrets   corev1client.SecretsGetter
@@ -191,7 +190,7 @@ func (k *kubeSecrets) look() map[string]sight {
 	return seen
 }
 
-// without gives what is seen, but for some names, by content alone.
+// without returns the observed contents, except those of some names.
 func without(seen map[string]sight, names []string) map[string]string {
 	rest := map[string]string{}
 	for name, s := range seen {
@@ -204,7 +203,7 @@ func without(seen map[string]sight, names []string) map[string]string {
 
 func contents(seen map[string]sight) map[string]string { return without(seen, nil) }
 
-// differ tells two sights apart in words without a value.
+// differ describes the difference of two observations without a value.
 func differ(got, want map[string]string) string {
 	missing := slices.Sorted(maps.Keys(want))
 	missing = slices.DeleteFunc(missing, func(name string) bool { _, ok := got[name]; return ok })

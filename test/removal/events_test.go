@@ -11,7 +11,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd"
 )
 
-// scripted is what is answered instead, by the first that answers.
+// scripted makes the server use the first script that answers.
 func scripted(scripts ...script) func(*world) func() {
 	return func(w *world) func() {
 		w.server.says(both(scripts...))
@@ -19,13 +19,13 @@ func scripted(scripts ...script) func(*world) func() {
 	}
 }
 
-// variable is an answer to whatever is asked about the variable in question.
+// variable gives this answer to every request about the variable in question.
 func variable(a answer) func(*world) func() { return scripted(about(a)) }
 
-// everyData answers every question for values.
+// everyData answers every request for values.
 func everyData(a answer) script { return both(toAll(single, a), toAll(batch, a)) }
 
-// allBut answers all but one kind.
+// allBut answers every request except those of one kind.
 func allBut(k kind, a answer) script {
 	return func(w http.ResponseWriter, r *http.Request, q question) bool {
 		if q.kind != k {
@@ -35,7 +35,7 @@ func allBut(k kind, a answer) script {
 	}
 }
 
-// namesAll says that what is asked for is gone.
+// namesAll reports every requested variable as gone.
 func namesAll(w http.ResponseWriter, r *http.Request, q question) bool {
 	if q.data() {
 		says(404, jsonT, gone(account, q.ids[0]))(w, r)
@@ -43,7 +43,7 @@ func namesAll(w http.ResponseWriter, r *http.Request, q question) bool {
 	return q.data()
 }
 
-// moved is where a redirect leads: to Conjur's own words.
+// moved is the target of a redirect, which answers in Conjur's form.
 func moved(w http.ResponseWriter, r *http.Request, _ question) bool {
 	there := r.URL.Path == "/moved"
 	if there {
@@ -52,7 +52,7 @@ func moved(w http.ResponseWriter, r *http.Request, _ question) bool {
 	return there
 }
 
-// The numbers in texts.
+// Events with numbers such as 404 in texts.
 
 func refuses(addr string) func(*world) func() {
 	return func(w *world) func() {
@@ -68,7 +68,7 @@ func unknownHost(w *world) func() {
 	return func() { w.reaches(nil) }
 }
 
-// What happens in Conjur.
+// Events in Conjur itself.
 
 func deletes(w *world) func() {
 	w.load(fmt.Sprintf("- !delete { record: !variable %q }\n", w.lost))
@@ -89,7 +89,7 @@ func deniesAll(privileges string) func(*world) func() {
 	}
 }
 
-// restoreAll makes anew what an empty policy has deleted.
+// restoreAll declares everything again that an empty policy has deleted.
 func (w *world) restoreAll() {
 	w.Helper()
 	w.define(w.ids()...)
@@ -103,8 +103,8 @@ func emptiesPolicies(w *world) func() {
 	return w.restoreAll
 }
 
-// emptiesRoot deletes the identity too, which tells it from those that lost
-// everything; it comes back with another key.
+// emptiesRoot also deletes the identity, unlike the events that delete only variables. The
+// identity returns with another key.
 func emptiesRoot(w *world) func() {
 	before := w.server.backup()
 	w.server.policy(conjurd.Replace, "root", "[]\n")
@@ -117,16 +117,15 @@ func deletesHost(w *world) func() {
 	return func() { w.server.restore(before) }
 }
 
-// deletesHostAndAll is a server that answers from a cache who asks, and not
-// what may be read.
+// deletesHostAndAll simulates a server that answers whoami from a cache, but not requests
+// for permissions.
 func deletesHostAndAll(w *world) func() {
 	over := deletesHost(w)
 	w.server.says(both(namesAll, toAll(whoami, says(200, jsonT, `{"account":"dev","username":"host/hosts/web"}`))))
 	return func() { w.server.says(nil); over() }
 }
 
-// rotatesKey has the key rotated for a while: the token lives on, and then no
-// login works.
+// rotatesKey rotates the API key for a while: the token stays valid, but no login succeeds.
 func rotatesKey(w *world) func() {
 	w.server.ahead.Add(int64(time.Hour))
 	w.server.says(toAll(login, bare(401)))
@@ -146,8 +145,8 @@ func wrongCA(w *world) func() {
 	return impostor(w, ca, w.host)
 }
 
-// impostor has the server show another certificate, and say in Conjur's words
-// that the variable is gone.
+// impostor shows another certificate, and reports in Conjur's form that the variable is
+// gone.
 func impostor(w *world, ca *conjurd.CA, host string) func() {
 	w.server.present(ca, host)
 	w.server.says(about(says(404, jsonT, gone(account, lost))))
@@ -169,9 +168,9 @@ func emptyServer(w *world) func() {
 	return func() { w.server.restore(before) }
 }
 
-// The backups: what is there now is restored when it is over.
+// Events with backups. After the event, the present data are restored.
 
-// olderWithoutVariable restores the server to before the variable was made.
+// olderWithoutVariable restores a backup from before the declaration of the variable.
 func olderWithoutVariable(w *world) func() {
 	now := w.server.backup()
 	deletes(w)
@@ -198,7 +197,7 @@ func olderWithoutHost(w *world) func() {
 	return func() { w.server.restore(now) }
 }
 
-// olderValue restores the server to before a rotation.
+// olderValue restores a backup from before a rotation.
 func olderValue(w *world) func() {
 	older, value := w.server.backup(), w.values[w.lost]
 	w.renew(w.lost)
@@ -209,14 +208,14 @@ func olderValue(w *world) func() {
 	return func() {}
 }
 
-// everyOther says at every other look that the variable is gone.
+// everyOther reports the variable as gone in every second answer.
 func everyOther(w *world) func() {
 	return scripted(func(rw http.ResponseWriter, r *http.Request, q question) bool {
 		return w.looks.Load()%2 == 1 && about(says(404, jsonT, gone(account, lost)))(rw, r, q)
 	})(w)
 }
 
-// changing knows us by another name each time.
+// changing answers whoami with another name each time.
 func changing(w *world) func() {
 	var n atomic.Int64
 	return scripted(about(says(404, jsonT, gone(account, lost))), func(rw http.ResponseWriter, r *http.Request, q question) bool {

@@ -13,9 +13,9 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// columns are what a row is tried with: where the values go, and whether the
-// server is asked about the variable in question together with others, or by
-// itself, which an id with a comma always is.
+// columns are the variations of each row: the destination, and whether the server is asked
+// about the variable in question alone or in a batch. An id with a comma is always asked
+// about alone.
 var columns = []struct {
 	name        string
 	destination func(testing.TB) destination
@@ -26,15 +26,15 @@ var columns = []struct {
 	{"Secret", newKubeSecrets, ""},
 }
 
-// tried reports whether the nth row is tried with a column and in a mode. With
-// -short not all are: what an answer means is decided before anybody knows where
-// the value goes, and for polls and retries alike. Elsewhere a tenth of the rows in
-// which all is kept suffices.
+// tried reports whether the nth row runs with a column and in a mode. With -short some
+// combinations are omitted, because the meaning of an answer depends on neither the
+// destination nor the mode. Of the rows in which everything is kept, a tenth runs with the
+// other columns.
 func (r row) tried(n int, column string, m mode) bool {
 	return !testing.Short() || column != "Secret" && m == sidecar || r.then != keeps || n%10 == 0
 }
 
-// TestTable has each row with the columns and in the modes that it is tried in.
+// TestTable runs each row with its columns and modes.
 func TestTable(t *testing.T) {
 	if len(table) < 60 {
 		t.Fatalf("%d rows", len(table))
@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// complete gives a setting that lacks nothing.
+// complete returns the setting with its defaults.
 func (s setting) complete(suffix string) setting {
 	s.lost, s.host = cmp.Or(s.lost, "app/password")+suffix, cmp.Or(s.host, "variables.test")
 	s.timeout, s.hold = cmp.Or(s.timeout, proctest.Patience), cmp.Or(s.hold, time.Hour)
@@ -101,7 +101,8 @@ func (r row) test(w *world) {
 	w.deliver()
 }
 
-// looks is how often a fault is looked at: twice as often as a proof needs.
+// looks is the number of polls or retries during a fault: twice the number that a proof
+// needs.
 const looks = 4
 
 func (w *world) keeps(before map[string]sight) {
@@ -167,7 +168,7 @@ func (w *world) follows() {
 	}
 }
 
-// inEachWorld runs a test in a world of its own for each destination and mode.
+// inEachWorld runs a test in a separate world for each destination and mode.
 func inEachWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	s := setting{}.complete("")
 	b := newBase(t, s.lost)
@@ -181,7 +182,8 @@ func inEachWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 }
 
-// TestSwitchedOff: what is gone is told, and kept.
+// TestSwitchedOff: with removal disabled, Syncer reports values that are gone, and keeps
+// them.
 func TestSwitchedOff(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		before := w.dest.look()
@@ -195,7 +197,8 @@ func TestSwitchedOff(t *testing.T) {
 	})
 }
 
-// TestMissingFromTheStart: all else is delivered, and all that is missing named.
+// TestMissingFromTheStart: variables that never existed delay no other variable, and the
+// error names all of them.
 func TestMissingFromTheStart(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		delivered := contents(w.dest.look())

@@ -7,7 +7,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// follow has a follower begin to lag behind, or catch up.
+// follow makes a follower begin to lag, or catch up.
 func (h *history) follow() {
 	if h.fate == nil || h.fate.IntN(3) > 0 {
 		return
@@ -18,14 +18,14 @@ func (h *history) follow() {
 	h.judge.mends()
 }
 
-// shown is what an answer shows of a variable.
+// shown is the state of a variable in an answer.
 type shown struct {
 	state   state
 	value   string
 	version int
 }
 
-// show is what the one that answers knows of a variable.
+// show returns the state of a variable on the server, or follower, that answers the request.
 func (m *model) show(id string) shown {
 	if m.stale {
 		return m.lagging[id]
@@ -34,7 +34,7 @@ func (m *model) show(id string) shown {
 	return shown{v.state, v.value, v.version}
 }
 
-// lag has a follower show from now on what there is now; or ends it.
+// lag freezes the state that the follower shows, or ends the lag.
 func (m *model) lag(begin bool) {
 	m.with(func() {
 		m.lagging, m.stale = nil, false
@@ -48,15 +48,15 @@ func (m *model) lag(begin bool) {
 	})
 }
 
-// flaps judges whether a content is back that was replaced a moment ago. It does
-// not while a variable has lately been gone: whatever it has then is news.
+// flaps reports an error if a content returns that was replaced a moment ago. If a variable
+// was gone in between, its value counts as new.
 func (j *judge) flaps(t *targets.Target, whole string) {
 	now, last := time.Now(), j.last[t.Key]
 	wasGone := slices.ContainsFunc(ids(j.history.givenAs(t.Key)), func(id string) bool {
 		v := j.history.server.vars[id]
 		return v.since.After(j.began) && now.Sub(v.since) < time.Minute
 	})
-	if at, ok := j.replaced[t.Key][whole]; ok && !wasGone && last != whole && now.Sub(at) < steady-interval { // it is written a while after it was believed
+	if at, ok := j.replaced[t.Key][whole]; ok && !wasGone && last != whole && now.Sub(at) < steady-interval { // a value is written some time after it was accepted
 		j.history.tell("%s is written", t.Key)
 		j.history.Errorf("%s has an earlier content again, %v after it was replaced", t.Key, now.Sub(at))
 	}

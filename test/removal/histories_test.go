@@ -24,9 +24,8 @@ var (
 	seed      = flag.Uint64("seed", 0, "the one history to live through; 0: as many as there should be")
 )
 
-// TestHistories lives through random histories of a server, a process and what
-// happens to both, and has a judge look on: see judge. Of one that fails it
-// tells the shortest beginning that fails too.
+// TestHistories runs random histories of events at a server and a process, which a judge
+// checks. For a history that fails, it reports the shortest beginning that fails too.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	percent := debug.SetGCPercent(800) // there is much garbage and little else
@@ -45,7 +44,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// tryOut lives through one history, and tells what is to be known if it fails.
+// tryOut runs one history. If it fails, tryOut logs what a developer needs to know.
 func tryOut(t *testing.T, seed uint64) bool {
 	live(t, seed, mostEvents)
 	if t.Failed() {
@@ -64,18 +63,18 @@ func shorten(t *testing.T, seed uint64) {
 	}
 }
 
-// A history has from 5 to 16 events.
+// A history has 5 to 16 events.
 const (
 	fewestEvents = 5
 	mostEvents   = 16
 )
 
-// history is one of them.
+// history is one random history.
 type history struct {
 	*testing.T
 	rand    *rand.Rand
-	fate    *rand.Rand // of the followers; nil: there are none
-	own     bool       // the node may have variables of its own
+	fate    *rand.Rand // random choices of the followers; nil: there are none
+	own     bool       // the node may have node-specific variables
 	ids     []string
 	given   []*targets.Target
 	set     records.Lane
@@ -84,7 +83,7 @@ type history struct {
 	sink    *parts
 	process *pipeline
 	judge   *judge
-	story   []string // what has happened, for people
+	story   []string // the log of events, for developers
 }
 
 func live(t *testing.T, seed uint64, most int) {
@@ -147,7 +146,7 @@ func (h *history) tell(format string, args ...any) {
 	h.story = append(h.story, fmt.Sprintf("%8.3fs ", time.Since(h.judge.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// some gives n of the variables, or all.
+// some returns n of the variables, or all.
 func (h *history) some(n int) []string {
 	ids := slices.Clone(h.ids)
 	h.rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
@@ -159,7 +158,7 @@ func (h *history) wait(d time.Duration) {
 	h.judge.look()
 }
 
-// happen is one event.
+// happen causes one event.
 func (h *history) happen() {
 	switch n := h.rand.IntN(100); {
 	case n < 20:
@@ -206,7 +205,7 @@ func (h *history) change(what string, ids []string, s state, renew bool) {
 	h.tell("%s %v (%s)", what, ids, s)
 }
 
-// break_ begins a fault, or ends the one that there is.
+// break_ begins a fault, or ends the present one.
 func (h *history) break_() {
 	f := &faults[h.rand.IntN(len(faults))]
 	h.server.with(func() {
@@ -229,7 +228,7 @@ func (h *history) restartProcess() {
 	time.Sleep(gap)
 	once := h.rand.IntN(3) == 0
 	h.tell("the process starts anew, one that delivers once before it: %v", once)
-	if h.own && h.rand.IntN(2) == 0 { // it knows what it finds only
+	if h.own && h.rand.IntN(2) == 0 { // the new process knows nothing from the earlier one
 		h.set = records.Lane{}
 		h.set.Replace(h.given)
 	}
@@ -253,8 +252,7 @@ func (h *history) restartServer() {
 	h.judge.mends()
 }
 
-// end lets all be well. Then everything is soon as Conjur has it, and at the
-// latest when the longest time that anything may take is over.
+// end ends all faults. Then the targets must match Conjur within the longest permitted time.
 func (h *history) end() {
 	h.server.with(func() { h.server.fault, h.server.noHost = nil, false })
 	h.server.lag(false)

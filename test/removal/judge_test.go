@@ -10,41 +10,37 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// bound is the longest time that something revoked stays, without the grace and
-// without a hold: three polls, one of which may come late, what a login that
-// has failed pauses, and the syncs.
+// bound is the longest time that a revoked value may stay, without the grace period and a
+// hold. It consists of three polls, of which one may be late, the pause after a failed
+// login, and the syncs.
 const bound = 4*interval + 10*time.Second + requestTimeout
 
-// judge looks on. It knows the truth and what the server has answered, and
-// nothing of how the client decides. It says that
-//
-//   - nothing was removed unless Conjur itself had said, twice in a row, far
-//     enough apart and the second time to a newer token, that a variable of it
-//     is gone, and then who we are,
-//   - nor while most variables had been gone for less than half a hold,
-//   - nothing of this node's own was replaced by what all nodes have without
-//     such words about it,
-//   - nothing is written of which the values were not there at one moment, unless
-//     a follower lags behind,
-//   - nothing is written that was replaced a moment ago, so that it does not flap,
-//   - nothing of which Conjur says so stays longer than the bound,
-//   - what is new is there within the bound, and
-//   - in the end everything is as Conjur has it.
+// judge observes a history. It knows the true state and all answers of the server, but
+// nothing about the client's decisions. It requires that:
+//   - nothing is removed unless Conjur itself said twice in a row, far enough apart and the
+//     second time to a newer token, that a variable of it is gone, and then knew our identity
+//   - nothing is removed while most variables have been gone for less than half a hold
+//   - no general value replaces a node-specific one without such answers about the latter
+//   - all values of a written content existed at one moment, unless a follower lags
+//   - no content is written that was replaced a moment ago, because it would flap
+//   - a revoked value does not stay longer than the bound
+//   - a new value arrives within the bound
+//   - at the end all targets match Conjur
 type judge struct {
 	history *history
 	began   time.Time // the history
 	born    time.Time // the process
-	well    time.Time // since when nothing is wrong with server, identity and process
-	mass    time.Time // since when most are gone; zero: they are not
+	well    time.Time // since when server, identity and process have had no fault
+	mass    time.Time // since when most variables are gone; zero: they are not
 	massEnd time.Time
 	lags    bool            // a follower lags behind
-	settled map[string]bool // the process has called them gone
-	// replaced is when a content of a target was replaced by another.
+	settled map[string]bool // the variables that the process has reported as gone
+	// replaced is the time at which each former content of a target was replaced.
 	replaced map[targets.Key]map[string]time.Time
 	last     map[targets.Key]string // the content that was written last
 }
 
-// starts is for a process that is new: it has no proof of anything.
+// starts resets the state for a new process, which has no proof of anything.
 func (j *judge) starts() {
 	j.born = time.Now()
 	j.last, j.replaced = map[targets.Key]string{}, map[targets.Key]map[string]time.Time{}
@@ -57,19 +53,20 @@ func (j *judge) starts() {
 	j.note()
 }
 
-// mends is for whatever keeps the process from asking, and for its end.
+// mends restarts the time without faults. It is called when the process could not ask the
+// server, and when that ends.
 func (j *judge) mends() { j.well = time.Now() }
 
-// rest is the longest time for which a server is left alone that refuses to know
-// us, or fails.
+// rest is the longest pause before the client asks a server again that fails or refuses the
+// identity.
 const rest = time.Minute
 
-// healthy tells since when all is well and known to be.
+// healthy returns since when there has been no fault, if the process can know that.
 func (j *judge) healthy() (since time.Time, ok bool) {
 	return j.well.Add(rest), j.history.server.fault == nil && !j.history.server.noHost && !j.lags
 }
 
-// hears takes what a sync said.
+// hears records the result of a sync.
 func (j *judge) hears(r workers.Result) {
 	j.history.server.with(func() {
 		for _, id := range revoked(r) {
@@ -79,8 +76,8 @@ func (j *judge) hears(r workers.Result) {
 	j.note()
 }
 
-// note keeps up with how many are gone, as far as anybody can see: what has come
-// back is still gone for those who have had no answer since.
+// note records when most variables are gone, as far as the client can know. A variable that
+// has returned still counts as gone until it was answered with a value.
 func (j *judge) note() {
 	j.history.server.with(func() {
 		gone, all := 0, 0
@@ -99,18 +96,19 @@ func (j *judge) note() {
 		case over && j.mass.IsZero():
 			j.mass = time.Now()
 		case !over && !j.mass.IsZero() && j.history.server.fault == nil && !j.history.server.noHost:
-			// What comes back while nobody can see it, and goes again, has not.
+			// A variable that returns and disappears again without an answer in between has not
+			// returned.
 			j.mass, j.massEnd = time.Time{}, time.Now()
 		}
 	})
 }
 
-// removing judges a removal.
+// removing checks a removal.
 func (j *judge) removing(t *targets.Target) {
 	now := time.Now()
 	j.history.server.mu.Lock()
 	defer j.history.server.mu.Unlock()
-	var oldest time.Duration // for which the server has said so of a variable that makes the removal right
+	var oldest time.Duration // since when the server has reported a variable as gone that justifies the removal
 	proven := false
 	for _, e := range j.history.givenAs(t.Key).Entries {
 		if v := j.history.server.vars[e.Variable]; j.proven(v, now) && j.mayFall(t.Key, e, now) {
@@ -125,11 +123,11 @@ func (j *judge) removing(t *targets.Target) {
 		j.history.tell("%s is removed", t.Key)
 		j.history.Errorf("%s was removed though most are gone, for %v only: %s", t.Key, now.Sub(m), j.facts(t))
 	}
-	delete(j.last, t.Key) // what is restored is no earlier content
+	delete(j.last, t.Key) // a restored target has no earlier content
 }
 
-// writing judges a write. Between the two halves of a batch that was refused,
-// variables may get new values.
+// writing checks a write. Variables may get new values between the two halves of a refused
+// batch.
 func (j *judge) writing(t *targets.Target, whole []byte) {
 	var values map[string]string // :: alias → value
 	if err := json.Unmarshal(whole, &values); err != nil {
@@ -140,7 +138,7 @@ func (j *judge) writing(t *targets.Target, whole []byte) {
 	j.flaps(t, string(whole))
 	j.falls(t)
 	if j.history.fate != nil {
-		return // a file may have two requests' values, one of them a follower's
+		return // a file may contain the values of two requests, one of them answered by a follower
 	}
 	from, to := time.Time{}, time.Now().Add(time.Second)
 	for _, e := range t.Entries {
@@ -156,18 +154,18 @@ func (j *judge) writing(t *targets.Target, whole []byte) {
 	}
 }
 
-// least is the shortest time for which many that go at once are held back.
+// least is the shortest time for which the brake delays a mass removal.
 const least = holdTime/2 - interval
 
-// most tells whether most variables are gone, leaving those out of which the
-// server has said so for long.
+// most reports whether most variables are gone. Variables that the server has long reported
+// as gone do not count.
 func (j *judge) most(now time.Time) bool {
 	gone, all := 0, 0
 	for id, v := range j.history.server.vars {
 		switch {
 		case j.settled[id] || now.Sub(v.saidSince(now)) >= least:
 			continue
-		case v.state != there && !v.found.After(v.since): // nor has a follower shown it since
+		case v.state != there && !v.found.After(v.since): // and no follower has shown it since
 			gone++
 		}
 		all++
@@ -177,7 +175,7 @@ func (j *judge) most(now time.Time) bool {
 
 func over(gone, all int) bool { return gone > 3 && 2*gone > all }
 
-// saidSince is since when the server has said that a variable is gone.
+// saidSince returns since when the server has reported a variable as gone.
 func (v *truth) saidSince(now time.Time) time.Time {
 	if len(v.words) == 0 {
 		return now
@@ -185,20 +183,20 @@ func (v *truth) saidSince(now time.Time) time.Time {
 	return v.words[0].at
 }
 
-// What is decided in one call takes several requests; they are done within
-// this time, and what it decides within the longer one.
+// A call makes several requests, all within the shorter time. Its decision takes effect
+// within the longer one.
 const (
 	requestsTime = 50 * time.Millisecond
 	callTime     = interval / 4
 )
 
-// proven tells whether the server's words about a variable are a proof. What
-// was found a moment ago may have been proven before that, and what was proven
-// stays so where later words come from a server that does not know us.
+// proven reports whether the server's answers about a variable are a proof. A variable that
+// was found a moment ago may have been proven gone before. A proof remains valid if later
+// answers come from a server that does not know the identity.
 func (j *judge) proven(v *truth, now time.Time) bool {
 	words := v.words
 	if now.Sub(v.ended) < callTime {
-		words = v.before // by which it may have been decided
+		words = v.before // the answer on which the decision may rest
 	}
 	if len(words) < 2 {
 		return false
@@ -223,8 +221,8 @@ func (j *judge) facts(t *targets.Target) (text string) {
 	return text
 }
 
-// look judges what is there now: what has been gone for longer than the bound
-// must not be, and what is new must be.
+// look checks the present content: a value that has been gone for longer than the bound must
+// be absent, and a new value present.
 func (j *judge) look() {
 	j.note()
 	now := time.Now()
@@ -251,9 +249,9 @@ func (j *judge) look() {
 	}
 }
 
-// deadline is when something must be right that may have been wrong since then.
-// A hold lets go what has not come back when its time is over, and what has gone
-// in its second half is held once more.
+// deadline returns when an error that may exist since a time must be corrected. At the end
+// of a hold, the variables that are still gone are removed; those that disappeared in its
+// second half are held once more.
 func (j *judge) deadline(since time.Time) time.Time {
 	const holds = 2*holdTime + 2*interval
 	switch {
@@ -262,11 +260,11 @@ func (j *judge) deadline(since time.Time) time.Time {
 	case !j.massEnd.IsZero():
 		since = later(since, j.massEnd.Add(holds))
 	}
-	if j.history.own { // first the one goes, then the other, and each may be held back
+	if j.history.own { // two variables may disappear one after the other, each with a hold
 		since = since.Add(2*holds + bound + j.history.process.grace)
 	}
 	if j.history.fate != nil {
-		since = since.Add(4*steady + interval) // the right value may be held back as an earlier one
+		since = since.Add(4*steady + interval) // the right value may be held back as an earlier value
 	}
 	return since.Add(bound + j.history.process.grace)
 }

@@ -1,6 +1,6 @@
-// Package removal tests the promise that nothing is removed on doubt and that
-// nothing revoked stays: a table of what a server, or something on the way,
-// may answer, and random histories against a model.
+// Package removal tests the promise that a doubt removes nothing, and that no revoked value
+// stays. A table lists the possible answers of a server or of a gateway, and random
+// histories are compared with a model.
 package removal
 
 import (

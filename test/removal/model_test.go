@@ -13,38 +13,39 @@ import (
 	"time"
 )
 
-// model is Conjur as it really is, and all that a judge needs to know of what
-// it has answered. It answers as the genuine server does.
+// model is the true state of Conjur, and everything that a judge must know about its
+// answers. It answers like the genuine server.
 type model struct {
 	mu     sync.Mutex
 	vars   map[string]*truth
 	noHost bool // the identity is deleted
 	tokens map[string]time.Time
 	fault  *fault    // nil: all is well
-	knew   time.Time // when it last said who we are
-	// lagging is what a follower shows that lags behind, which answers every
-	// other request, more or less; nil: there is none.
+	knew   time.Time // when it last answered whoami with our name
+	// lagging is the state that a lagging follower shows. The follower answers about every
+	// second request. nil: there is none.
 	lagging map[string]shown
-	stale   bool // the request under way is answered by it
-	named   bool // a refused batch names all that are missing, as the embedded server's does
+	stale   bool // the follower answers the present request
+	named   bool // the refusal of a batch names all missing variables, as conjurd's does
 }
 
-// truth is one variable.
+// truth is the true state of one variable.
 type truth struct {
 	state   state
 	value   string
 	version int
-	since   time.Time       // when it went, or came back
-	changed time.Time       // when anything about it did
-	words   []word          // that it is gone, in a row, since it was last answered with a value
-	before  []word          // those that the last such answer ended
-	ended   time.Time       // when it did
+	since   time.Time       // when it last disappeared or returned
+	changed time.Time       // when it last changed in any way
+	words   []word          // consecutive answers that it is gone, since the last answer with a value
+	before  []word          // the words before that last answer with a value
+	ended   time.Time       // the time of that answer
 	found   time.Time       // when it was last answered with a value
-	lost    bool            // it went, and has not been answered with a value since
-	lives   map[string]life // :: value → when it was the variable's
+	lost    bool            // it disappeared, and was not answered with a value since
+	lives   map[string]life // :: value → when the variable had it
 }
 
-// life is the time in which a value was that of a variable; no end: it is.
+// life is the period in which a variable had a value. Without an end, the variable still has
+// it.
 type life struct{ from, to time.Time }
 
 type state string
@@ -56,8 +57,7 @@ const (
 	invisible state = "invisible"
 )
 
-// word is one time that the server said of a variable, asked for by itself,
-// that it is gone.
+// word is an answer to a request for one variable that reports it as gone.
 type word struct {
 	at, token time.Time
 }
@@ -78,8 +78,7 @@ func (m *model) with(f func()) {
 	f()
 }
 
-// change puts variables into a state at one moment; with new values, if there
-// are any.
+// change sets the state of variables at one moment, and their new values, if given.
 func (m *model) change(s state, values map[string]string) {
 	m.with(func() {
 		for id, value := range values {
@@ -104,7 +103,7 @@ func (v *truth) set(value string) {
 	v.version++
 }
 
-// ServeHTTP answers after a millisecond, so that time goes on.
+// ServeHTTP answers after a millisecond, so that virtual time passes.
 func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := ask(r)
 	_, _ = io.Copy(io.Discard, r.Body)
@@ -167,14 +166,14 @@ func (m *model) single(w http.ResponseWriter, r *http.Request, id string, issued
 		w.Header().Set("Content-Transfer-Encoding", "binary")
 		tagged(w, r, fmt.Sprintf("%s-%d", id, s.version), func() { _, _ = io.WriteString(w, s.value) })
 	case forbidden:
-		bare(403)(w, r) // it is the check that counts
+		bare(403)(w, r) // this check decides
 	default:
 		v.says(issued)
 		says(404, jsonT, gone(account, id))(w, r)
 	}
 }
 
-// says notes a word that the variable is gone.
+// says records an answer that the variable is gone.
 func (v *truth) says(issued time.Time) { v.words = append(v.words, word{time.Now(), issued}) }
 
 func (m *model) answered(v *truth) {
@@ -189,7 +188,7 @@ func (m *model) check(w http.ResponseWriter, r *http.Request, q question, issued
 	case s.state != there && s.state != forbidden:
 		says(404, jsonT, `{"error":{"code":"not_found","message":"Variable not found","target":"variable"}}`)(w, r)
 	case q.privilege == "":
-		if s.state == forbidden { // the resource says so too
+		if s.state == forbidden { // the resource confirms it
 			m.vars[q.ids[0]].says(issued)
 		}
 		says(200, jsonT, fmt.Sprintf(`{"id":"dev:variable:%s","permissions":[{"privilege":"execute","role":"dev:group:team"}]}`, q.ids[0]))(w, r)
@@ -236,7 +235,7 @@ func (m *model) batch(w http.ResponseWriter, r *http.Request, ids []string) {
 	tagged(w, r, tag, func() { _ = json.NewEncoder(w).Encode(values) })
 }
 
-// tagged answers 304 where the tag is known.
+// tagged answers 304 if the client sends the current tag.
 func tagged(w http.ResponseWriter, r *http.Request, tag string, body func()) {
 	tag = `W/"` + tag + `"`
 	w.Header().Set("ETag", tag)
@@ -247,7 +246,7 @@ func tagged(w http.ResponseWriter, r *http.Request, tag string, body func()) {
 	body()
 }
 
-// fault is something that is wrong with the answers to some questions.
+// fault is an error in the answers to some requests.
 type fault struct {
 	name     string
 	concerns func(question) bool
@@ -260,7 +259,7 @@ func of(kinds ...kind) func(question) bool {
 	return func(q question) bool { return slices.Contains(kinds, q.kind) }
 }
 
-// faults are those of histories. None of them is Conjur's word about anything.
+// faults are the faults of histories. None of them is an answer that only Conjur can give.
 var faults = []fault{
 	{"closed", allQuestions, hangUp("")},
 	{"503", allQuestions, bare(503)},

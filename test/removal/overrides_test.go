@@ -14,8 +14,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// mayHaveOwn has some entries of a target read a variable of this node's own: where
-// there is one, or, as with required, nothing else.
+// mayHaveOwn makes some entries of a target prefer a node-specific variable, and others
+// require one.
 func (h *history) mayHaveOwn(t *targets.Target) {
 	for i, e := range t.Entries {
 		switch own := "node/n1/" + e.Variable; h.rand.IntN(4) {
@@ -27,7 +27,7 @@ func (h *history) mayHaveOwn(t *targets.Target) {
 	}
 }
 
-// beginWithout has some of the node's own not be there yet.
+// beginWithout deletes some node-specific variables before the history begins.
 func (h *history) beginWithout() {
 	for _, id := range h.ids {
 		if strings.HasPrefix(id, "node/") && h.rand.IntN(2) == 0 {
@@ -41,7 +41,7 @@ func (h *history) givenAs(key targets.Key) *targets.Target {
 	return h.given[slices.IndexFunc(h.given, func(t *targets.Target) bool { return t.Key == key })]
 }
 
-// ids lists all variables of targets, those of the node's own too.
+// ids lists all variables of targets, also the node-specific ones.
 func ids(ts ...*targets.Target) (all []string) {
 	for _, t := range ts {
 		for _, e := range t.Entries {
@@ -59,8 +59,8 @@ func idsOf(e targets.Entry) []string {
 	return []string{e.Variable, e.Override}
 }
 
-// mayFall reports whether an entry may have another variable than this node's own:
-// it has no value of it now, or the server's words are a proof.
+// mayFall reports whether an entry may read the general variable: the node-specific one has
+// no value now, or the server's answers prove that it is gone.
 func (j *judge) mayFall(key targets.Key, e targets.Entry, now time.Time) bool {
 	own := j.history.server.vars[e.Override]
 	if own == nil {
@@ -73,7 +73,8 @@ func (j *judge) mayFall(key targets.Key, e targets.Entry, now time.Time) bool {
 	return value == "" || !has || j.proven(own, now)
 }
 
-// falls judges a write by what is written in the place of the node's own.
+// falls checks each write that contains a general value although a node-specific one may
+// exist.
 func (j *judge) falls(t *targets.Target) {
 	for i, e := range j.history.givenAs(t.Key).Entries {
 		if t.Entries[i].Variable != e.Override && !j.mayFall(t.Key, e, time.Now()) {
@@ -83,7 +84,7 @@ func (j *judge) falls(t *targets.Target) {
 	}
 }
 
-// list lists what may be seen, and something else.
+// list lists the visible variables, and one that no target uses.
 func (m *model) list(w http.ResponseWriter, r *http.Request) {
 	all := []map[string]string{{"id": account + ":variable:app/other"}}
 	for id := range m.vars {
@@ -97,8 +98,8 @@ func (m *model) list(w http.ResponseWriter, r *http.Request) {
 	tagged(w, r, strings.ReplaceAll(string(text), `"`, ""), func() { _, _ = w.Write(text) })
 }
 
-// listing keeps the targets in step with the variables that there are, as that of
-// the pipeline does.
+// listing keeps the targets up to date with the existing variables, like the listing of the
+// pipeline.
 type listing struct {
 	catalog *variables.Catalog
 	set     *records.Lane

@@ -22,7 +22,7 @@ type web struct {
 
 func (s *web) up() {
 	p := conjurtest.NewPipes()
-	ctx, cancel := context.WithCancel(context.Background()) // what waits for a client's end waits no longer
+	ctx, cancel := context.WithCancel(context.Background()) // answers that wait for the client's end no longer wait
 	server := &http.Server{
 		Handler: s.handler, ErrorLog: conjurtest.NoLog(), BaseContext: func(net.Listener) context.Context { return ctx },
 	}

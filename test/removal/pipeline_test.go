@@ -23,15 +23,15 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// Times of the histories: everything is ten to thirty times as quick as it
-// usually is, so that a history is short.
+// Times of the histories are ten to thirty times shorter than usual, so that a history is
+// short.
 const (
 	interval = 2 * time.Second
 	holdTime = 30 * time.Second
 	steady   = 3 * interval
 )
 
-// parts is a sink in memory. Removals and writes are told of before they happen.
+// parts is a sink in memory. It reports removals and writes before they happen.
 type parts struct {
 	removing func(*targets.Target)
 	writing  func(t *targets.Target, whole []byte)
@@ -84,7 +84,7 @@ func (p *parts) Apply(_ context.Context, r records.Record, c sinks.Changes) (rec
 	return records.Sight{}, nil
 }
 
-// drop is somebody's who deletes what a target holds.
+// drop deletes the content of a target, as another client would.
 func (p *parts) drop(key targets.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,14 +100,14 @@ func (p *parts) Altered() []targets.Key {
 	return slices.Collect(maps.Keys(p.lost))
 }
 
-// whole is the content of a target that is one file; "" without one.
+// whole returns the content of a target that is one file; "" if there is none.
 func (p *parts) whole(key targets.Key) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.content[key][sinks.WholeFile]
 }
 
-// pipeline is a process: the real parts, wired as the binary wires them.
+// pipeline is a process made of the real parts, connected like those of the binary.
 type pipeline struct {
 	set     *records.Lane
 	sink    *parts
@@ -118,7 +118,7 @@ type pipeline struct {
 	end func()
 }
 
-// start runs a process that stays and polls.
+// start runs a process that polls until its context ends.
 func (p *pipeline) start(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	client, values, q, pool, listing := p.parts(-1)
@@ -137,7 +137,7 @@ type enqueuer struct{ *queue.Queue }
 
 func (q enqueuer) Enqueue(h queue.Hint, keys ...targets.Key) { q.Add(h, keys...) }
 
-// unheard is a Reporter and a Heart that nobody listens to.
+// unheard is a Reporter and a Heart that do nothing.
 type unheard struct{}
 
 func (unheard) Report(string, error) {}
@@ -196,7 +196,7 @@ func (p *pipeline) parts(retries int) (*conjur.Client, *variables.Client, *queue
 func (p *pipeline) Started(queue.Item)                     {}
 func (p *pipeline) Settled(_ queue.Item, r workers.Result) { p.settled(r) }
 
-// revoked gives the variables of which a result says that they are gone.
+// revoked returns the variables that a result reports as gone.
 func revoked(r workers.Result) []string {
 	var e *workers.RevokedError
 	if errors.As(r.Err, &e) {

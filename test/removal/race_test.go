@@ -2,6 +2,6 @@
 
 package removal
 
-// usualHistories is fewer under the race detector, which makes each of them
-// take ten times as long. They are the first of those without it.
+// usualHistories is lower under the race detector, which makes each history ten times
+// slower. These are the first ones of the run without it.
 const usualHistories = 100

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// silent fails the test if an error or the log has a value.
+// silent fails the test if an error or the log contains a value.
 func (w *world) silent() {
 	w.Helper()
 	for _, value := range w.all {
@@ -17,7 +17,7 @@ func (w *world) silent() {
 	}
 }
 
-// The world takes the log, as a zapcore.Core.
+// The world receives the log, as a zapcore.Core.
 
 func (w *world) Enabled(zapcore.Level) bool        { return true }
 func (w *world) With([]zapcore.Field) zapcore.Core { return w }

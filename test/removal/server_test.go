@@ -19,8 +19,8 @@ import (
 
 const account = "dev"
 
-// server is Conjur, without what the genuine server does not have, and what
-// may stand before it.
+// server is conjurd with the abilities of the genuine server only, and a gateway in front of
+// it.
 type server struct {
 	t    testing.TB
 	addr string // host:port
@@ -34,15 +34,15 @@ type server struct {
 	script  atomic.Pointer[script]
 }
 
-// script may answer a request in the server's place; false if it does not.
+// script may answer a request instead of the server; it returns false if it does not.
 type script func(w http.ResponseWriter, r *http.Request, q question) bool
 
-// question is what a request is about.
+// question describes a request.
 type question struct {
 	kind kind
 	ids  []string // the variables
-	lost bool     // the one in question is among them
-	// privilege is what a check asks about; "": it asks what the variable is.
+	lost bool     // the variable in question is among them
+	// privilege is the privilege that is checked; "" means a request for the resource itself.
 	privilege string
 }
 
@@ -116,8 +116,8 @@ func (s *server) open(data string) *conjurd.Server {
 	return c
 }
 
-// handler has the contexts of requests end with the server's, so that an
-// answer that waits does not hold up the end of a test.
+// handler ends the contexts of requests with the server, so that a waiting answer does not
+// delay the end of a test.
 func (s *server) handler(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reqCtx, cancel := context.WithCancel(r.Context())
@@ -133,8 +133,7 @@ func (s *server) handler(ctx context.Context) http.Handler {
 	})
 }
 
-// lostKey is the key of the context of a request that leads to the variable in
-// question.
+// lostKey is the context key of a request that concerns the variable in question.
 type lostKey struct{}
 
 func ask(r *http.Request) question {
@@ -166,7 +165,7 @@ func ask(r *http.Request) question {
 	return question{}
 }
 
-// says makes the script answer from now on; nil: the server answers itself.
+// says makes the script answer from now on; nil restores the server's own answers.
 func (s *server) says(f script) {
 	if f == nil {
 		s.script.Store(nil)
@@ -203,7 +202,7 @@ func (s *server) hostKey(id string) string {
 	return key
 }
 
-// backup gives the path of a copy of all data.
+// backup returns the path of a copy of all data.
 func (s *server) backup() string {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "backup.db")
@@ -213,5 +212,5 @@ func (s *server) backup() string {
 	return path
 }
 
-// restore has the server go on with other data.
+// restore replaces the server's data.
 func (s *server) restore(path string) { s.now.Store(s.open(path)) }

@@ -5,27 +5,26 @@ import (
 	"time"
 )
 
-// fate is what becomes of what was delivered.
+// fate is the expected effect on the delivered content.
 type fate string
 
 const (
-	// keeps: nothing is touched for as long as it lasts; when it is over, new
-	// values arrive.
+	// keeps: nothing changes during the fault; afterwards new values arrive.
 	keeps fate = "keeps"
-	// goes: what holds the variable is there after the first poll, or attempt,
-	// and gone after the second; nothing else is touched. When the variable is
-	// back, all is as it was.
+	// goes: the content with the variable exists after the first poll or attempt, and is
+	// removed after the second. Nothing else changes. When the variable returns, so does the
+	// content.
 	goes fate = "goes after 2"
-	// holds: so much is gone that the brake holds all back and says so once.
+	// holds: so many variables are gone that the brake delays the removal, and reports that
+	// once.
 	holds fate = "holds"
-	// passes: the same, until the brake's time is over; then it goes.
+	// passes: as holds, and the content is removed when the hold ends.
 	passes fate = "holds, then goes"
-	// follows: the content becomes what the server has now.
+	// follows: the content changes to the server's present values.
 	follows fate = "follows"
 )
 
-// row is one line of the table: what happens while values are delivered, and
-// what becomes of them.
+// row is one line of the table: an event during delivery, and its effect.
 type row struct {
 	name    string
 	happens func(w *world) (over func())
@@ -33,20 +32,19 @@ type row struct {
 	with    setting
 }
 
-// The table has what Conjur, or what stands before it, may answer. A reader
-// should see the rule: just two answers take anything away, Conjur's own 404
-// that names the variable and a bare 403 that is borne out by what only Conjur
-// says, and each of them only when the identity is known, by the token that they
-// came with and by a new one.
+// The table lists the possible answers of Conjur or of a gateway. Only two of them remove
+// anything: Conjur's own 404 that names the variable, and a bare 403 that Conjur's other
+// answers confirm. Both count only if Conjur knows the identity, by the token of the request
+// and by a new one.
 var table = []row{
-	// The two, from Conjur itself and in its words.
+	// The two answers that remove, from Conjur itself.
 	{"the variable is deleted", deletes, goes, setting{}},
 	{"the right to read is taken away", denies("execute"), goes, setting{}},
 	{"all rights are taken away", denies("read, execute"), goes, setting{}},
 	{"404 that names it", variable(says(404, jsonT, gone(account, lost))), goes, setting{}},
 	{"404 that names it, v2 content type", variable(says(404, "application/x.secretsmgr.v2beta+json", gone(account, lost))), goes, setting{}},
 
-	// A 404 that is not Conjur's word about this variable.
+	// A 404 that Conjur did not send about this variable.
 	{"404 empty", variable(bare(404)), keeps, setting{}},
 	{"404 empty JSON", variable(says(404, jsonT, "")), keeps, setting{}},
 	{"404 page", variable(says(404, html, page)), keeps, setting{}},
@@ -64,7 +62,7 @@ var table = []row{
 	{"404 with another code", variable(says(404, jsonT, strings.ReplaceAll(gone(account, lost), "CONJ00076E", "CONJ00190W"))), keeps, setting{}},
 	{"404 for everything", scripted(everywhere(says(404, jsonT, gone(account, lost)))), keeps, setting{}},
 
-	// A 403 that nothing bears out.
+	// A 403 that no other answer confirms.
 	{"bare 403, and the check says yes", variable(bare(403)), keeps, setting{}},
 	{"403 page", variable(says(403, html, page)), keeps, setting{}},
 	{"bare 403, and bare 404 for whatever is asked of resources", scripted(about(bare(403)), toAll(check, bare(404))), keeps, setting{}},
@@ -87,7 +85,7 @@ var table = []row{
 	{"bare 403, and 500 for the check", scripted(about(bare(403)), toAll(check, bare(500))), keeps, setting{}},
 	{"bare 403, and no answer to the check", scripted(about(bare(403)), toAll(check, hangUp(""))), keeps, setting{}},
 
-	// Conjur's own word, but not to us.
+	// Conjur's own answer, but Conjur does not know the identity.
 	{"404 that names it, whoami 401", scripted(about(says(404, jsonT, gone(account, lost))), toAll(whoami, bare(401))), keeps, setting{}},
 	{"404 that names it, whoami 404", scripted(about(says(404, jsonT, gone(account, lost))), toAll(whoami, bare(404))), keeps, setting{}},
 	{"404 that names it, whoami 500", scripted(about(says(404, jsonT, gone(account, lost))), toAll(whoami, bare(500))), keeps, setting{}},
@@ -160,7 +158,8 @@ var table = []row{
 	{"520", variable(says(520, jsonT, gone(account, lost))), keeps, setting{}},
 	{"599", variable(bare(599)), keeps, setting{}},
 
-	// No answer, with the numbers where a reader of texts would find them.
+	// No answer. The errors contain numbers such as 404, which a reader of texts would
+	// misunderstand.
 	{"refused, 404 in port and host", refuses("127.0.0.1:40404"), keeps, setting{host: "not-found-404.status-403.test"}},
 	{"refused, 403 in port and host", refuses("127.0.0.1:40301"), keeps, setting{host: "forbidden-403.test"}},
 	{"reset, 404 in host and variable", scripted(everywhere(reset(""))), keeps, setting{host: "404.test", lost: "app/404-not-found"}},
@@ -176,7 +175,7 @@ var table = []row{
 	{"slow in the middle of a 404", scripted(everyData(silent(`{"error":{"code":"not_found"`))), keeps, setting{timeout: 100 * time.Millisecond}},
 	{"slow for everything", scripted(everywhere(silent(""))), keeps, setting{timeout: 100 * time.Millisecond}},
 
-	// Who answers is not who should.
+	// Another server answers.
 	{"the certificate is another authority's", wrongCA, keeps, setting{}},
 	{"the certificate is another host's", wrongName, keeps, setting{}},
 	{"the token has expired by the server's clock", expires, keeps, setting{}},
@@ -185,7 +184,7 @@ var table = []row{
 	{"the identity is deleted, and its token sees nothing", deletesHostAndAll, keeps, setting{}},
 	{"the identity has another key", rotatesKey, keeps, setting{}},
 
-	// Much at once.
+	// Many variables at once.
 	{"the policy of the variables is replaced by an empty one", emptiesPolicies, holds, setting{}},
 	{"the same, and time passes", emptiesPolicies, passes, setting{hold: 100 * time.Millisecond}},
 	{"all is replaced by an empty policy", emptiesRoot, keeps, setting{}},
@@ -194,7 +193,7 @@ var table = []row{
 	{"the same, and time passes", deniesAll("execute"), passes, setting{hold: 100 * time.Millisecond}},
 	{"404 that names whatever is asked", scripted(namesAll), holds, setting{}},
 
-	// The whole server is another one.
+	// The whole server is replaced.
 	{"a backup from before the variable", olderWithoutVariable, goes, setting{}},
 	{"a backup with the older value", olderValue, follows, setting{}},
 	{"a backup from before most variables", olderWithoutMost, holds, setting{}},

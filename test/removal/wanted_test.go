@@ -7,7 +7,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// compare says whether a target is as Conjur has it.
+// compare checks that a target matches Conjur.
 func (j *judge) compare(t *targets.Target, when string) {
 	if got, want := j.history.sink.whole(t.Key), j.wanted(t); got != want {
 		j.history.Errorf("%s, %s holds %q, want %q: %s", when, t.Key, got, want, j.facts(t))
@@ -22,7 +22,7 @@ func (j *judge) compareAll(when string) {
 	}
 }
 
-// content tells whether everything is as Conjur has it.
+// content reports whether all targets match Conjur.
 func (j *judge) content() bool {
 	j.history.server.mu.Lock()
 	defer j.history.server.mu.Unlock()
@@ -31,7 +31,7 @@ func (j *judge) content() bool {
 	})
 }
 
-// wanted is what a target should hold: nothing, or its variables in JSON.
+// wanted is the correct content of a target: nothing, or its variables as JSON.
 func (j *judge) wanted(t *targets.Target) string {
 	text := "{"
 	for i, e := range t.Entries {
@@ -47,7 +47,7 @@ func (j *judge) wanted(t *targets.Target) string {
 	return text + "}"
 }
 
-// reads returns the variable that an entry is to have.
+// reads returns the variable that an entry should read.
 func (j *judge) reads(e targets.Entry) *truth {
 	if own := j.history.server.vars[e.Override]; own != nil && own.state == there {
 		return own

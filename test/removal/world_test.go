@@ -28,8 +28,8 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// A mode is how a process lives: it delivers once, with retries, before the
-// application starts, or it stays and polls.
+// A mode is the life of a process: it delivers once, with retries, before the application
+// starts; or it stays and polls.
 type mode string
 
 const (
@@ -37,16 +37,16 @@ const (
 	sidecar mode = "sidecar"
 )
 
-// setting is what a row of the table may choose.
+// setting are the choices of a row of the table.
 type setting struct {
 	lost    string // the variable in question
-	host    string // by which the server is called
+	host    string // the server's name in its address
 	timeout time.Duration
 	hold    time.Duration // of the brake
 }
 
-// world is a server, a destination, and a process between them, whose polls or
-// retries the test makes.
+// world is a server, a destination, and a process between them. The test triggers its polls
+// or retries.
 type world struct {
 	testing.TB
 	setting
@@ -70,7 +70,7 @@ type world struct {
 	dial func(context.Context) (net.Conn, error) // nil: as it is
 }
 
-// base is what worlds begin with. It is made once, since that takes time.
+// base is the shared beginning of all worlds. It is created once, because that takes time.
 type base struct {
 	data   []byte // of the server
 	key    string // of the identity
@@ -105,21 +105,21 @@ func newWorld(t testing.TB, m mode, dest destination, b base, s setting) *world 
 	return w
 }
 
-// Beside the variable in question there is another one in what holds it, and
-// some elsewhere. The last of them never goes into a batch.
+// The first target contains the variable in question and another one; the second contains
+// the rest. The last variable is never part of a batch.
 const kept = "app/user"
 
 func others() []string { return []string{"other/a", "other/b", "other/c", "other/d,e"} }
 
 func (w *world) ids() []string { return append([]string{w.lost, kept}, others()...) }
 
-// split gives the branch of a variable and its name there.
+// split returns the branch of a variable and its name there.
 func split(id string) (branch, name string) {
 	branch, name, _ = strings.Cut(id, "/")
 	return branch, name
 }
 
-// define makes variables, in their branches, that the identity may read.
+// define declares variables, in their branches, that the identity may read.
 func (w *world) define(ids ...string) {
 	w.Helper()
 	bodies := map[string]string{}
@@ -133,7 +133,7 @@ func (w *world) define(ids ...string) {
 	w.load(privilege("!permit", "read, execute", ids...))
 }
 
-// privilege is the policy that grants or takes rights of the identity.
+// privilege is the policy that grants or revokes rights of the identity.
 func privilege(tag, privileges string, ids ...string) string {
 	var text strings.Builder
 	for _, id := range ids {
@@ -142,10 +142,10 @@ func privilege(tag, privileges string, ids ...string) string {
 	return text.String()
 }
 
-// load loads a policy that adds or takes away.
+// load loads a policy that adds or revokes.
 func (w *world) load(text string) { w.Helper(); w.server.policy(conjurd.Update, "root", text) }
 
-// renew gives variables values that are nowhere else.
+// renew sets variables to values that exist nowhere else.
 func (w *world) renew(ids ...string) {
 	w.Helper()
 	values := map[string]string{}
@@ -157,8 +157,8 @@ func (w *world) renew(ids ...string) {
 	w.server.set(values)
 }
 
-// next is for what a process sees only when it starts: one that delivers once
-// has its successor.
+// next lets a process see a change that it notices only at its start: a process that
+// delivers once is replaced by another.
 func (w *world) next() {
 	w.Helper()
 	if w.mode == oneShot {
@@ -166,7 +166,7 @@ func (w *world) next() {
 	}
 }
 
-// process makes what a process has, anew.
+// process creates the parts of a new process.
 func (w *world) process() {
 	w.Helper()
 	client, err := conjur.New(conjur.Config{
@@ -211,7 +211,7 @@ func (w *world) connect(ctx context.Context, network, _ string) (net.Conn, error
 	return (&net.Dialer{}).DialContext(ctx, network, w.server.addr)
 }
 
-// reaches changes where connections lead; those that there are end.
+// reaches sets the target of new connections, and ends the existing ones.
 func (w *world) reaches(dial func(context.Context) (net.Conn, error)) {
 	w.mu.Lock()
 	w.dial = dial
@@ -219,7 +219,7 @@ func (w *world) reaches(dial func(context.Context) (net.Conn, error)) {
 	w.client.Close()
 }
 
-// step is a poll, or a retry in a one-shot process, and the syncs that follow.
+// step runs a poll, or a retry in a one-shot process, and the syncs that follow.
 func (w *world) step() {
 	w.Helper()
 	w.looks.Add(1)
@@ -250,8 +250,7 @@ func (w *world) say(err error) {
 	}
 }
 
-// deliver steps until everything is as Conjur has it, and a poll has seen that
-// it stays so.
+// deliver runs steps until all targets match Conjur, and a poll has confirmed that.
 func (w *world) deliver() {
 	w.Helper()
 	w.eventually("everything delivered", func() bool {
@@ -276,7 +275,7 @@ func (w *world) eventually(what string, condition func() bool) {
 	met = true
 }
 
-// untouched fails the test if anything was written since that look.
+// untouched fails the test if anything was written since the observation before.
 func (w *world) untouched(before map[string]sight, when string) {
 	w.Helper()
 	now := w.dest.look()
@@ -290,7 +289,7 @@ func (w *world) untouched(before map[string]sight, when string) {
 	}
 }
 
-// wants fails the test if what is there is not just that.
+// wants fails the test if the content differs from want.
 func (w *world) wants(want map[string]string, when string) {
 	w.Helper()
 	if d := differ(contents(w.dest.look()), want); d != "" {

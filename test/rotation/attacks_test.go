@@ -18,17 +18,17 @@ import (
 	"github.com/secretsync/syncer/test/settest"
 )
 
-// sleeper is a database whose caller falls asleep before one of its acts, until
-// it is woken.
+// sleeper is an actuator of a database that pauses before one of its calls, until it is
+// woken.
 type sleeper struct {
 	*actuators.PostgreSQL
-	only               string // only acts of that name count; "": all do
+	only               string // only calls with this name count; "": all do
 	at                 int64
 	acts               atomic.Int64
 	asleep, wake, done chan struct{}
 }
 
-// act does something, after a sleep if that is due.
+// act runs do, after a pause if this is the call.
 func (s *sleeper) act(name string, do func() error) error {
 	if s.only != "" && s.only != name || s.acts.Add(1) != s.at {
 		return do()
@@ -61,13 +61,13 @@ func (s *sleeper) Revoke(ctx context.Context, v versions.Version) error {
 	return s.act("revoke", func() error { return s.PostgreSQL.Revoke(context.WithoutCancel(ctx), v) })
 }
 
-// sleeperAt returns one that sleeps before the act of that number.
+// sleeperAt returns a sleeper that pauses before the call with this number.
 func sleeperAt(database *actuators.PostgreSQL, only string, at int64) *sleeper {
 	return &sleeper{PostgreSQL: database, only: only, at: at, asleep: make(chan struct{}), wake: make(chan struct{}), done: make(chan struct{})}
 }
 
-// TestALeaderSleepsWhileAnotherRotatesTwice: whatever it was about to do in the
-// database, it does no harm when it wakes up.
+// TestALeaderSleepsWhileAnotherRotatesTwice: a leader is suspended before a call to the
+// database. When it continues, its late call changes nothing that the other leader did.
 func TestALeaderSleepsWhileAnotherRotatesTwice(t *testing.T) {
 	t.Parallel()
 	const acts = 14 // more than a rotation has
@@ -87,8 +87,8 @@ func TestALeaderSleepsWhileAnotherRotatesTwice(t *testing.T) {
 	}
 }
 
-// sleepsThroughOthers has a leader sleep before an act, and judges what it does when it
-// wakes up. It reports whether the rotation has that act.
+// sleepsThroughOthers suspends a leader before a call, and checks the effect of the late
+// call. It reports whether the rotation has such a call.
 func (s *shop) sleepsThroughOthers(act int64) bool {
 	t := s.t
 	client := s.as("rotates", "engine")
@@ -132,7 +132,7 @@ func (s *shop) sleepsThroughOthers(act int64) bool {
 	return true
 }
 
-// gate is consumers that have left the old version when it is open.
+// gate is a Consumers. While it is open, all consumers have left the old version.
 type gate struct{ open atomic.Bool }
 
 func (g *gate) Introduced(context.Context, *versions.Document, versions.Version, []rotation.Shown) rotation.Answer {
@@ -143,9 +143,9 @@ func (g *gate) Left(context.Context, *versions.Document, versions.Version, []rot
 	return rotation.Answer{Open: g.open.Load(), Waits: "the gate"}
 }
 
-// TestAPrimaryThatIsBrokenByHandKeepsTheOldOne: rule 1. The primary's user is
-// dropped while the old one waits to be revoked, which it then is not until the
-// primary works again.
+// TestAPrimaryThatIsBrokenByHandKeepsTheOldOne: somebody drops the primary's user while the
+// old login waits for its revocation. The old login is revoked only when the primary works
+// again.
 func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -173,7 +173,7 @@ func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 	if err := database.Verify(t.Context(), old); err != nil {
 		t.Fatalf("the old one was refused though the primary does not work: %v", err)
 	}
-	// As dumped roles come back: without the comment, the password another one.
+	// A dumped role is restored without its comment, here with another password.
 	s.db.Query(t, "postgres", fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD 'another'", user))
 	s.Idle(old.ID)
 	if err := s.judge(t.Context()); err != nil {
@@ -181,8 +181,8 @@ func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 	}
 }
 
-// TestARestoredDatabase: its users are those of two rotations before. The primary
-// is applied again with the same bytes, and the next rotation goes its way.
+// TestARestoredDatabase: the database has the users from two rotations ago. The primary is
+// applied again with the same password, and the next rotation succeeds.
 func TestARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -211,7 +211,7 @@ func TestARestoredDatabase(t *testing.T) {
 	}
 }
 
-// TestBothUsersAreDeleted: what is made anew gets the login that the set has.
+// TestBothUsersAreDeleted: recreated users get the login of the set.
 func TestBothUsersAreDeleted(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -226,7 +226,7 @@ func TestBothUsersAreDeleted(t *testing.T) {
 	}
 }
 
-// TestBackToTheOldOne goes back while the old login is held, and on again.
+// TestBackToTheOldOne rolls back while the old login is kept, and then rotates again.
 func TestBackToTheOldOne(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -264,16 +264,16 @@ func TestBackToTheOldOne(t *testing.T) {
 	}
 }
 
-// TestTheClockMoves while an old login is kept for an hour. Ahead, a leader that
-// has not seen the login without consumers watches it for a while of its own; back,
-// nothing happens before the hour is over once more.
+// TestTheClockMoves while an old login is kept for an hour. If the clock moves ahead, a new
+// leader first observes the login without consumers for a while. If the clock moves back,
+// the hour begins again.
 func TestTheClockMoves(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
 	s := newShopOf(t, postgres, conjurdtest.Clock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
 	const watch = 2 * time.Second
 	var counted *sleeper
-	lead := func() (stop func()) { // with a token of its own
+	lead := func() (stop func()) { // with a separate token
 		client := s.as("rotates", "engine")
 		counted = &sleeper{PostgreSQL: s.database(client, s.db.Addr)}
 		return run(t, s.rotator(client, counted, nil, func(c *rotation.Config) {

@@ -16,8 +16,8 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// configured returns what rotates the sets of a configuration file. The listener may
-// be nil.
+// configured returns a Rotator for the sets of a configuration file. The listener may be
+// nil.
 func (s *shop) configured(listener rotation.Listener, text string) *rotation.Rotator {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "syncer.yaml")
@@ -37,8 +37,8 @@ func (s *shop) configured(listener rotation.Listener, text string) *rotation.Rot
 	return r
 }
 
-// TestCheckNamesWhatIsMissing of all sets at once: a line for each grant, and for
-// each user that is let in with any password.
+// TestCheckNamesWhatIsMissing: the check lists all missing grants at once, and each user
+// that can log in with any password.
 func TestCheckNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

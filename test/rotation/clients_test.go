@@ -27,14 +27,14 @@ import (
 // template is what an application reads: the primary, with its id.
 const template = `{{range versions "db"}}{{if .Primary}}{"id":"{{.ID}}","username":"{{.Part "username"}}","password":"{{.Part "password"}}"}{{end}}{{end}}`
 
-// client is an application that logs in again and again with what its file has.
+// client is an application that logs in again and again with the login in its file.
 type client struct {
 	file   string
 	using  atomic.Pointer[string] // the id of the version that it logs in with
 	logins atomic.Int64
 }
 
-// read returns what the file has now.
+// read returns the content of the file.
 func (c *client) read() (id, username, password string, err error) {
 	var has struct{ ID, Username, Password string }
 	text, err := os.ReadFile(c.file)
@@ -44,8 +44,8 @@ func (c *client) read() (id, username, password string, err error) {
 	return has.ID, has.Username, has.Password, err
 }
 
-// run logs in until ctx ends, and returns what failed. With turns it pauses between
-// two logins until its file is another one, or until it is its turn.
+// run logs in until ctx ends, and returns the failures. With turns, it pauses between two
+// logins until its file changes or turns sends a time.
 func (c *client) run(ctx context.Context, turns <-chan time.Time) (failed []string) {
 	for ctx.Err() == nil {
 		id, username, password, err := c.read()
@@ -89,8 +89,8 @@ func logIn(username, password string) error {
 	return err
 }
 
-// newClients returns applications, each with a file that Syncer keeps, and the URL
-// by which they are asked, all at once, what they use.
+// newClients returns applications, each with a file that a sidecar keeps fresh. The URL
+// reports the versions that they use.
 func (s *shop) newClients(n int, interval time.Duration) (clients []*client, ask string) {
 	s.t.Helper()
 	dir := s.t.TempDir()
@@ -122,8 +122,8 @@ func (s *shop) newClients(n int, interval time.Duration) (clients []*client, ask
 	return clients, server.URL
 }
 
-// oldest returns the id of the oldest version that one of them uses; "" while one
-// of them has not begun.
+// oldest returns the id of the oldest version that a client uses; "" until all have logged
+// in.
 func oldest(clients []*client) (id string) {
 	for i, c := range clients {
 		using := c.using.Load()
@@ -171,7 +171,7 @@ func (s *shop) deliver(dir, annotations string, interval time.Duration, env map[
 	})
 }
 
-// all runs the clients until stop is called, which returns what failed.
+// all runs the clients until stop is called, which returns the failures.
 func all(t *testing.T, clients []*client, turns <-chan time.Time) (stop func() []string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

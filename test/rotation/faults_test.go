@@ -13,8 +13,8 @@ import (
 	"github.com/secretsync/syncer/test/settest"
 )
 
-// beforePostgres returns an address by which the database is reached, with the
-// faults at each message to it.
+// beforePostgres returns the address of a proxy of the database, which applies the faults to
+// each message.
 func beforePostgres(t *testing.T, p *faults.Plan) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,7 +36,7 @@ func beforePostgres(t *testing.T, p *faults.Plan) string {
 	return l.Addr().String()
 }
 
-// between passes on what a client and the database send, until a fault.
+// between forwards the messages of a client and the database until a fault.
 func between(ctx context.Context, p *faults.Plan, client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", postgres.Addr)
@@ -76,9 +76,10 @@ func between(ctx context.Context, p *faults.Plan, client net.Conn) {
 			continue
 		}
 		if kind.Arrives() {
-			_ = client.Close() // what comes back is lost
+			_ = client.Close() // the answer is lost
 			_, _ = server.Write(buf[:n])
-			// It works on; its end shows that it has.
+			// The server finishes the request; when it closes the connection, the request has
+			// taken effect.
 			_ = server.(*net.TCPConn).CloseWrite()
 		}
 		p.End(kind)
@@ -86,9 +87,9 @@ func between(ctx context.Context, p *faults.Plan, client net.Conn) {
 	}
 }
 
-// TestFaultsAtEachBoundary kills, cuts off and leaves without an answer an engine
-// at its requests to Conjur and its messages to the database, while a set begins
-// and its users take turns once.
+// TestFaultsAtEachBoundary causes a fault at each request to Conjur and each message to the
+// database, while a set begins and is rotated. The engine is killed, disconnected, or gets
+// no answer.
 func TestFaultsAtEachBoundary(t *testing.T) {
 	t.Parallel()
 	const boundaries = 110 // a rotation without faults has about as many
@@ -115,8 +116,8 @@ func TestFaultsAtEachBoundary(t *testing.T) {
 	all.Wait()
 }
 
-// survives runs engines, each until it is killed, until the set has begun and was
-// rotated twice, and judges what is left.
+// survives starts engines one after the other, until the set has begun and was rotated
+// twice. Then it checks the result.
 func (s *shop) survives(p *faults.Plan, address string) error {
 	ended, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
@@ -157,8 +158,8 @@ func (s *shop) survives(p *faults.Plan, address string) error {
 	return s.judge(ended)
 }
 
-// judge says what is wrong with a set that is idle: users that may log in, and are
-// not the primary, values that differ under one id.
+// judge returns the faults of an idle set: users other than the primary that may log in, and
+// values that differ under one id.
 func (s *shop) judge(ctx context.Context) error {
 	doc := s.Doc()
 	primary, _ := doc.Primary()

@@ -19,7 +19,7 @@ import (
 
 const otherSet = "shop/other"
 
-// declared is the policy of a set that the host rotates delivers.
+// declared is the policy of a set: the host rotates changes the set, and Syncer delivers it.
 func declared(set string) string {
 	return fmt.Sprintf(`
 - !variable %[1]s
@@ -44,7 +44,7 @@ func newStored(t *testing.T) stored {
 	return stored{s, key}
 }
 
-// backup returns what has the server go on with the data of now.
+// backup returns a function that restores the server's present data.
 func (s stored) backup() (restore func()) {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "backup.db")
@@ -79,7 +79,7 @@ rotation:
 func (s stored) command(id, verb string) {
 	s.t.Helper()
 	set := rotation.Set{Conjur: s.reader, ID: id}
-	if _, err := set.Withdraw(s.t.Context(), time.Now()); err != nil { // one that is refused stays pending
+	if _, err := set.Withdraw(s.t.Context(), time.Now()); err != nil { // a rejected command stays pending
 		s.t.Fatal(err)
 	}
 	if err := set.Steer(s.t.Context(), versions.Command{Verb: verb, At: time.Now()}); err != nil {
@@ -101,13 +101,13 @@ func (s stored) primaryOf(id string) {
 	})
 }
 
-// TestNoSetChangesAUserOfAnother while programs log in: whatever an operator did, the
-// second set is refused and named until a person claims it.
+// TestNoSetChangesAUserOfAnother while programs log in: after each mistake of an operator,
+// the second set is refused and named until a person claims it.
 func TestNoSetChangesAUserOfAnother(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		id     string // of the set that is rotated in the end
-		beside bool   // the first process goes on
+		id     string // the set that is rotated at the end
+		beside bool   // the first process continues
 		befall func(s stored)
 		says   string
 	}{
@@ -146,7 +146,7 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 			proctest.Eventually(t, "an Event that says whose the users are", func() bool {
 				return events.count(rotation.EventFailed, last.ID+" "+c.says) > 0
 			})
-			looks, _ := s.process(c.id) // as a command does beside the engine
+			looks, _ := s.process(c.id) // as a command does while the engine runs
 			if problems := strings.Join(looks.Check(t.Context())[c.id], "\n"); !strings.Contains(problems, last.ID+" "+c.says) {
 				t.Errorf("check says %s", problems)
 			}
@@ -155,7 +155,7 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 					t.Errorf("status says %s", said)
 				}
 			}
-			if c.befall == nil { // from here on the programs have to follow
+			if c.befall == nil { // from here on the programs must follow the set
 				if failed := ended(); len(failed) > 0 {
 					t.Errorf("these log-ins failed: %s", some(failed))
 				}
@@ -166,7 +166,7 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 				_, username, password, err := clients[0].read()
 				return err == nil && logIn(username, password) == nil
 			})
-			if c.beside { // now it is the first set that does not change the users
+			if c.beside { // now the first set must not change the users
 				s.command(set, "now")
 				proctest.Eventually(t, "the first set is refused too", func() bool {
 					return heard.count(rotation.EventFailed, "of the set "+otherSet) > 0
@@ -195,9 +195,9 @@ func (s stored) copySet() {
 	s.Set(otherSet, string(value.Bytes()))
 }
 
-// TestASetOfAnEarlierSyncerGoesOn: neither its document nor the comments of its users
-// have an identity. They get it in passing. The same holds after a Syncer that knows
-// nothing of it worked in between.
+// TestASetOfAnEarlierSyncerGoesOn: neither the document nor the comments of the users
+// contain an identity. They receive it with the next write, also if an older Syncer wrote in
+// between.
 func TestASetOfAnEarlierSyncerGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newStored(t)
@@ -208,7 +208,7 @@ func TestASetOfAnEarlierSyncerGoesOn(t *testing.T) {
 	for _, forget := range []string{
 		fmt.Sprintf(`DO $$ DECLARE r record; BEGIN FOR r IN SELECT rolname, regexp_replace(coalesce(shobj_description(oid, 'pg_authid'), ''), ' \[of set.*', '') AS c FROM pg_roles WHERE rolname IN ('%s')
 			LOOP EXECUTE format('COMMENT ON ROLE %%I IS %%L', r.rolname, r.c); END LOOP; END $$`, strings.Join(s.users, "', '")),
-		"SELECT", // the comments keep what the other Syncer did not know
+		"SELECT", // the comments keep text that the older Syncer does not know
 	} {
 		doc := *s.Doc()
 		doc.Identity, doc.Claimed = "", ""

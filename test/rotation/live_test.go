@@ -12,7 +12,7 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// impatient asks again soon, where an engine would take its time.
+// impatient checks the consumers at shorter intervals than an engine.
 type impatient struct{ rotation.Consumers }
 
 func (i impatient) Introduced(ctx context.Context, doc *versions.Document, v versions.Version, shown []rotation.Shown) rotation.Answer {
@@ -36,15 +36,15 @@ type blind struct {
 	actuators.Preparer
 }
 
-// credentials is how many are rotated side by side, and clients how many programs log
-// in with each: twenty in all.
+// credentials are rotated at the same time, and clients is the number of programs for each:
+// twenty in all.
 const (
 	credentials = 4
 	clients     = 5
 )
 
-// TestNoLoginFailsWhileUsersTakeTurns: programs log in while their logins are exchanged
-// again and again. Each credential has a share of the programs and of the rotations.
+// TestNoLoginFailsWhileUsersTakeTurns: programs log in without pause while their logins
+// rotate. Each credential has a share of the programs and of the rotations.
 func TestNoLoginFailsWhileUsersTakeTurns(t *testing.T) {
 	t.Parallel()
 	for i := range credentials {
@@ -81,7 +81,7 @@ func (s *shop) live(rotations int, forced bool) (logins int64, failed []string) 
 	stop()
 
 	interval, pause := 100*time.Millisecond, 400*time.Millisecond
-	if forced { // the files are late, and nobody waits for them
+	if forced { // the files are late, and the gate does not wait for them
 		interval, pause = time.Minute, 20*time.Millisecond
 	}
 	clients, ask := s.newClients(clients, interval)

@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/test/settest"
 )
 
-// fifty is as many Secrets, which show each step at once.
+// fifty simulates 50 Secrets, which show each step at once.
 type fifty struct{ *shop }
 
 func (f fifty) Shown(context.Context, string) ([]rotation.Shown, error) {
@@ -25,8 +25,7 @@ func (f fifty) Shown(context.Context, string) ([]rotation.Shown, error) {
 
 func (fifty) Since(context.Context, []string) (time.Time, error) { return time.Time{}, nil }
 
-// TestARotationIsAFewLooks: the engine's time is that of its looks, and between them
-// it waits.
+// TestARotationIsAFewLooks measures the engine's checks without the waits between them.
 func TestARotationIsAFewLooks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// with rotates the set by any actuator.
+// with returns a Rotator of the set with any actuator.
 func (s *shop) with(client *conjur.Client, a actuators.Actuator, g generate.Config) *rotation.Rotator {
 	return s.rotator(client, a, nil, func(c *rotation.Config) {
 		set := &c.Sets[0]
@@ -56,8 +56,8 @@ func TestHostsOfConjurTakeTurns(t *testing.T) {
 	}
 }
 
-// TestAServiceRefusesThreeTimes: each time other bytes are tried, and the primary
-// is not touched.
+// TestAServiceRefusesThreeTimes: each new version has other bytes, and the primary does not
+// change.
 func TestAServiceRefusesThreeTimes(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

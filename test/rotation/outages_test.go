@@ -49,22 +49,22 @@ func (h *heard) count(reason, text string) (n int) {
 	return n
 }
 
-// outage is a shop of which the database fails right before one act of a rotation.
+// outage is a shop whose database fails right before one call of a rotation.
 type outage struct {
 	*shop
 	heard
-	more   bool     // it is longer than a version is tried
+	more   bool     // the outage outlasts the attempts with one version
 	before *sleeper // the act
 	old    versions.Version
-	slept  bool // the rotation has that act
+	slept  bool // the rotation has this call
 }
 
-// giveUp is how long a version is tried at least.
+// giveUp is the minimum time of the attempts with a version.
 const giveUp = 2 * time.Second
 
-// newOutage returns one that waits before that act, or has done the rotation
-// without it. A version is given up if the outage is to last for more; one that a slow
-// machine gives up before the act is followed by another.
+// newOutage returns an outage that waits before the call, or whose rotation ended without
+// that call. With more, the version is given up. If a slow machine gives it up before the
+// call, another version follows.
 func newOutage(t *testing.T, db *pgtest.Server, only string, act int64, more bool) *outage {
 	s := newShopOf(t, db)
 	client, database, old := s.begun(t)
@@ -103,9 +103,9 @@ func newOutage(t *testing.T, db *pgtest.Server, only string, act int64, more boo
 	return o
 }
 
-// outlast has the act fail until an Event says so, or until the version is given
-// up. One that is the primary already is not; then the outage lasts for longer than
-// it would be tried.
+// outlast makes the call fail until an Event reports it, or until the version is given up. A
+// primary is never given up; then the outage lasts longer than the attempts with a new
+// version would.
 func (o *outage) outlast() (abandoned bool) {
 	coming, isComing := o.Doc().Coming()
 	begin := time.Now()
@@ -118,7 +118,7 @@ func (o *outage) outlast() (abandoned bool) {
 	}()
 	proctest.Eventually(o.t, "it has failed for long enough", func() bool {
 		if o.more && isComing {
-			now, _ := o.Doc().Coming() // what was given up may be on its way to be refused
+			now, _ := o.Doc().Coming() // a version that was given up may still wait for its revocation
 			return now.ID != coming.ID && o.count(rotation.EventFailed, "gave up "+coming.ID) > 0
 		}
 		return o.count(rotation.EventFailed, "") > 0 && (!o.more || time.Since(begin) > giveUp)
@@ -129,9 +129,8 @@ func (o *outage) outlast() (abandoned bool) {
 	return o.more && isComing
 }
 
-// recovers judges what becomes of it when the database works again. A version that
-// is made only then may be given up too, where the machine is so slow that it was
-// tried for that long.
+// recovers checks the set after the outage. On a slow machine, a version that begins only
+// then may be given up too.
 func (o *outage) recovers(abandoned bool) {
 	doc := o.Until("the end", func(d *versions.Document) bool {
 		primary, _ := d.Primary()
@@ -151,7 +150,7 @@ func triedForLong(d *versions.Document) bool {
 	return i >= 0 && d.Log[i].At.Sub(last.Made) >= giveUp
 }
 
-// newDatabase returns a database of the test's own.
+// newDatabase returns a database for this test only.
 func newDatabase(t *testing.T) *pgtest.Server {
 	t.Helper()
 	db, err := pgtest.Start()
@@ -166,9 +165,9 @@ func newDatabase(t *testing.T) *pgtest.Server {
 	return db
 }
 
-// TestTheDatabaseStopsAtEachStep of a rotation, for less and for more than it is
-// tried. What was not the primary by then is given up and refused when the
-// database is back; all else goes on.
+// TestTheDatabaseStopsAtEachStep of a rotation, for less and for more time than the attempts
+// with a version. A version that was not yet the primary is given up, and refused when the
+// database is back. All others continue.
 func TestTheDatabaseStopsAtEachStep(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]bool{"for less": false, "for more": true} {
@@ -203,8 +202,7 @@ func TestTheDatabaseStopsAtEachStep(t *testing.T) {
 	}
 }
 
-// TestTheDiskOfTheDatabaseIsFull while a login is to be accepted, and while one is
-// to be refused.
+// TestTheDiskOfTheDatabaseIsFull while a login is accepted, and while one is refused.
 func TestTheDiskOfTheDatabaseIsFull(t *testing.T) {
 	dir, err := os.MkdirTemp("", "full") // one that the database's user may enter
 	if err != nil {
@@ -238,7 +236,7 @@ func TestTheDiskOfTheDatabaseIsFull(t *testing.T) {
 	}{{"a login is accepted, for less", "apply", false}, {"a login is accepted, for more", "apply", true}, {"a login is refused", "revoke", false}} {
 		t.Run(c.what, func(t *testing.T) {
 			o := newOutage(t, db, c.act, 1, c.more)
-			// What is kept of a role grows with each change of its long comment.
+			// Each change of its long comment makes the stored role larger.
 			for _, user := range o.users {
 				db.Query(t, "postgres", fmt.Sprintf("DO $$ BEGIN EXECUTE format('COMMENT ON ROLE %s IS %%L', coalesce(shobj_description('%s'::regrole, 'pg_authid'), '') || (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 9999) n)); END $$", user, user))
 			}
@@ -274,7 +272,8 @@ func fill(t *testing.T, dir string) (ballast string) {
 	return ballast
 }
 
-// disliked is a database whose users get their own names as passwords at first.
+// disliked is a database that refuses the first passwords, because they equal the user's
+// name.
 type disliked struct {
 	*actuators.PostgreSQL
 	left int // so often
@@ -289,8 +288,8 @@ func (d *disliked) Prepare(ctx context.Context, doc *versions.Document) (map[str
 	return parts, err
 }
 
-// TestAPasswordThatTheDatabaseRefuses three times: each time other bytes are
-// tried, ever more rarely, and the primary is not touched.
+// TestAPasswordThatTheDatabaseRefuses three times: each attempt has other bytes and a longer
+// pause, and the primary does not change.
 func TestAPasswordThatTheDatabaseRefuses(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// loggedIn is a consumer that uses the login with which a token was made last, by the
-// path of the request.
+// loggedIn is a consumer that uses the login of the last authentication. It takes that login
+// from the path of the request.
 type loggedIn struct{ last atomic.Pointer[string] }
 
 func (*loggedIn) Introduced(context.Context, *versions.Document, versions.Version, []rotation.Shown) rotation.Answer {
@@ -33,8 +33,8 @@ func (l *loggedIn) Left(_ context.Context, doc *versions.Document, _ versions.Ve
 	return soon(rotation.Answer{Open: last != nil && strings.Contains(*last, "/"+string(primary.Parts["login"].Bytes())+"/"), Waits: "a log-in"})
 }
 
-// TestItsOwnIdentityIsRotated while it delivers: the login that a sidecar uses is in
-// a file that it keeps itself. No request of it is refused, no refresh is missed.
+// TestItsOwnIdentityIsRotated while a sidecar delivers: the file with its own login is one
+// of its targets. No request is refused, and no refresh is missed.
 func TestItsOwnIdentityIsRotated(t *testing.T) {
 	t.Parallel()
 	s := newShopOf(t, postgres, conjurdtest.TokenTTL(8*time.Second)) // renewed after six

@@ -41,8 +41,7 @@ const (
 	ownTTL      = 24 * time.Hour
 )
 
-// newServerRotator returns one that is on, in a shop whose login it keeps once that is
-// published.
+// newServerRotator returns a running rotator, in a shop whose published login it rotates.
 func newServerRotator(t *testing.T) *serverRotator {
 	t.Helper()
 	r := &serverRotator{shop: newShopOf(t, postgres, conjurdtest.Strict())}
@@ -85,7 +84,7 @@ func (r *serverRotator) publishes(heard *said) func(*rotation.Config) {
 // ownRotatorRuns is in a warning of the server's rotator.
 const ownRotatorRuns = "the server's own rotator has changed it"
 
-// between has the server show the expiry, and clear it with each write.
+// between makes the server show the expiry, and clear it with each write.
 func (r *serverRotator) between(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch {

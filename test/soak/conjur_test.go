@@ -19,8 +19,7 @@ import (
 	"github.com/secretsync/syncer/test/world"
 )
 
-// conjur is a server whose every value is on record, and the folders of a process
-// beside it.
+// conjur is a server that records all values, and the folders of a process beside it.
 type conjur struct {
 	*world.Pod
 	random *mathrand.Rand
@@ -28,14 +27,13 @@ type conjur struct {
 	mu    sync.Mutex
 	value map[string]string          // of each variable
 	ever  map[string]map[string]bool // the values that it has had
-	away  map[string]bool            // variables that are revoked
+	away  map[string]bool            // revoked variables
 	edits int                        // of the templates
 }
 
-// newConjur makes a server whose tokens live for so short a time that they
-// expire all the time. The collector runs in its processes whenever a tenth has been
-// added to what is alive, instead of as much again. What the heap takes then follows
-// what is alive, so that a small leak is seen early.
+// newConjur starts a server with short-lived tokens, so that many expire. The garbage
+// collector of the processes runs whenever the heap has grown by a tenth. The heap then
+// follows the live objects, so that a small leak is seen early.
 func newConjur(t testing.TB, random *mathrand.Rand) *conjur {
 	t.Helper()
 	c := &conjur{
@@ -79,7 +77,7 @@ func (c *conjur) rotate(ids ...string) {
 	c.Set(set)
 }
 
-// digest is what tells a whole value: its own text, and its length.
+// digest identifies a whole value by its text and its length.
 func digest(value string) string {
 	return value[:min(len(world.Marker)+26, len(value))] + "/" + strconv.Itoa(len(value))
 }
@@ -109,7 +107,7 @@ func (c *conjur) revoke(id string, all bool) {
 	}
 }
 
-// restore gives a variable back, with a value of its own.
+// restore declares variables again, each with a new value.
 func (c *conjur) restore(ids ...string) {
 	c.Helper()
 	for _, id := range ids {
@@ -138,15 +136,15 @@ type place struct {
 	// form is its content, with %s for each value and editMark for the number
 	// of the template's edit.
 	form string
-	// mayLack says that it may be missing for a while: its variable may be
-	// revoked, or somebody deletes it.
+	// mayLack means that the content may be missing for a while, because its variable may be
+	// revoked or somebody may delete it.
 	mayLack bool
 }
 
 // editMark stands in a form for the number of the template's last edit.
 const editMark = "EDIT"
 
-// due is what must be at the place in the end.
+// due is the content that the place must have in the end.
 func (c *conjur) due(p place) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +155,7 @@ func (c *conjur) due(p place) string {
 	return fmt.Sprintf(strings.ReplaceAll(p.form, editMark, strconv.Itoa(c.edits)), values...)
 }
 
-// reader checks what is met at a place at any time.
+// reader checks the content of a place at any time.
 type reader struct {
 	c       *conjur
 	p       place

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sample is what a process takes at one moment.
+// sample is the resource usage of a process at one moment.
 type sample struct {
 	goroutines  float64
 	descriptors float64
@@ -18,18 +18,17 @@ type sample struct {
 	heap        float64 // the heap at which the collector runs next, in bytes
 }
 
-// bound is how much more of something a process may take late in its life than
-// early.
+// bound is how much more of a resource a process may use late in its life than early.
 type bound struct {
 	name  string
 	of    func(sample) float64
-	slack float64 // what it may be more
-	share float64 // and what part of the early figure
+	slack float64 // the permitted growth, absolute
+	share float64 // and relative to the early figure
 }
 
-// bounds allow for what comes and goes, and for the differences between two
-// parts of one random schedule. A leak of one goroutine or descriptor for each
-// refresh, or each action of one kind, is past them within two minutes.
+// bounds permit temporary objects, and the differences between two parts of a random
+// schedule. A leak of one goroutine or descriptor for each refresh, or for each action of
+// one kind, exceeds them within two minutes.
 var bounds = []bound{
 	// A request, a watch or a sync under way is two or three goroutines, and
 	// one descriptor.
@@ -38,11 +37,11 @@ var bounds = []bound{
 	// The runtime starts a thread when all are in system calls, and keeps it.
 	// With two processors it has seldom more than ten.
 	{"threads", func(s sample) float64 { return s.threads }, 4, 0},
-	// Pages come in spans, and the runtime gives free ones back late: what is
-	// resident is up to a few collections' worth of garbage.
+	// The runtime returns free pages late, so resident memory includes the garbage of a few
+	// collections.
 	{"anonymous memory", func(s sample) float64 { return s.anonymous }, 2 << 20, 0.1},
-	// With the collector's economy this is 1.1 times what is alive, and what
-	// is alive are also buffers, of a few values of the largest size.
+	// With the collector of newConjur, the heap is 1.1 times the live objects. These include
+	// buffers for a few values of the largest size.
 	{"heap", func(s sample) float64 { return s.heap }, 512 << 10, 0.05},
 }
 
@@ -85,8 +84,8 @@ func part(samples []sample, of func(sample) float64, share float64) float64 {
 	return all[int(share*float64(len(all)))]
 }
 
-// life is a process without growth, for two minutes, but for what leak adds
-// to its sample of each second.
+// life simulates a process without growth for two minutes. leak changes its sample of each
+// second.
 func life(leak func(second float64, s *sample)) (samples []sample) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for second := range 120 {

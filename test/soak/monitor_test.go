@@ -65,8 +65,8 @@ func (m *monitor) end() {
 	m.client.CloseIdleConnections()
 }
 
-// conclude ends a soak: it fails the test unless things happened, nothing grew,
-// and all is as it should be once the process has ended.
+// conclude ends a soak. It fails the test if nothing happened, if the process grew, or if
+// the content is wrong after the process has ended.
 func (m *monitor) conclude(p *proctest.Process, endReads func(), current func() error) {
 	m.t.Helper()
 	for _, counter := range []string{"syncer_syncs_total", "syncer_removals_total"} {
@@ -105,7 +105,7 @@ func (m *monitor) sample() {
 	m.samples = append(m.samples, s)
 }
 
-// ofKernel reads what the kernel knows.
+// ofKernel reads the kernel's figures about the process.
 func (m *monitor) ofKernel(s *sample) error {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid))
 	if err != nil {
@@ -124,7 +124,7 @@ func (m *monitor) ofKernel(s *sample) error {
 	return err
 }
 
-// ofRuntime reads what the process says of itself.
+// ofRuntime reads the process's own metrics.
 func (m *monitor) ofRuntime(s *sample) error {
 	text, err := m.metrics()
 	if err != nil {
@@ -153,8 +153,8 @@ func (m *monitor) metrics() (string, error) {
 	return string(text), err
 }
 
-// happened fails the test unless a counter of the process, all its series
-// together, is above zero: without it the soak would have shown nothing.
+// happened fails the test unless a counter, summed over its series, is above zero. Otherwise
+// the soak would show nothing.
 func (m *monitor) happened(counter string) {
 	m.t.Helper()
 	text, err := m.metrics()
@@ -171,8 +171,7 @@ func (m *monitor) happened(counter string) {
 	}
 }
 
-// number is the sum of what stands after a name, with or without labels, at
-// the beginning of lines.
+// number returns the sum of a metric over all its series.
 func number(text, name string) (sum float64, err error) {
 	err = fmt.Errorf("there is no %s", name)
 	for line := range strings.Lines(text) {

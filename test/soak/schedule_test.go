@@ -12,7 +12,7 @@ import (
 
 const (
 	beat   = 250 * time.Millisecond // between two actions
-	season = 80                     // beats between two calms
+	season = 80                     // beats between two calm periods
 )
 
 // action is something that happens to the world.
@@ -22,17 +22,16 @@ type action struct {
 	do     func()
 }
 
-// schedule is a random course of actions. It is a function of the seed, save
-// for its end.
+// schedule is a random sequence of actions. Only the seed determines it, except for its end.
 type schedule struct {
 	c       *conjur
 	actions []action
-	calm    func(season int) // makes all well, and waits until it is
+	calm    func(season int) // ends all faults, and waits until all content is correct
 	outage  int              // beats until the server's outage ends
 	done    map[string]int
 }
 
-// run lets things happen for a time, in seasons that end in calm.
+// run executes actions for a time, in periods that end in calm.
 func (s *schedule) run(d time.Duration) {
 	s.c.Helper()
 	s.done = map[string]int{}

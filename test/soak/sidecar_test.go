@@ -20,7 +20,7 @@ import (
 	"github.com/secretsync/syncer/test/world"
 )
 
-// pod is a sidecar's: its folders, and the files that it keeps.
+// pod contains the folders of a sidecar, and its files.
 type pod struct {
 	*conjur
 	files []place
@@ -45,7 +45,7 @@ var groups = map[string]string{
 	"secret-file-format.guests": "directory",
 }
 
-// guests are the variables that come and go: too few for the brake.
+// guests are variables that are revoked and restored. They are too few for the brake.
 var guests = []string{"guest/one", "guest/two"}
 
 // newPod makes a pod whose sidecar refreshes every second. The variable with a
@@ -78,8 +78,8 @@ func (p *pod) start(address string) *proctest.Process {
 	return p.Spawn(binary, p.Environ(), p.Flags()...)
 }
 
-// template edits the template, as the kubelet does at one moment; a broken one
-// changes nothing.
+// template edits the template atomically, like the kubelet. A broken template changes
+// nothing.
 func (p *pod) template(good bool) {
 	p.Helper()
 	text := "{{ .Nonsense"
@@ -89,7 +89,7 @@ func (p *pod) template(good bool) {
 	world.Replace(p, p.Path("templates", "url.tpl"), text)
 }
 
-// lose deletes a file, as an application does that has read it.
+// lose deletes a file, like an application that has read it.
 func (p *pod) lose() {
 	p.Helper()
 	f := pick(p.random, p.files)
@@ -101,7 +101,7 @@ func (p *pod) lose() {
 	}
 }
 
-// request asks for what is missing, and takes the news.
+// request requests the missing files, and deletes the sentinel file of updates.
 func (p *pod) request() {
 	p.Helper()
 	if err := os.WriteFile(p.Path("status", notify.RequestedFile), nil, 0o600); err != nil {
@@ -112,7 +112,7 @@ func (p *pod) request() {
 	}
 }
 
-// settle makes all well, and waits until each file is what Conjur has.
+// settle ends all faults, and waits until each file matches Conjur.
 func (p *pod) settle(int) {
 	p.Helper()
 	p.template(true)
@@ -140,7 +140,7 @@ func (p *pod) settle(int) {
 	})
 }
 
-// current says which file is not what Conjur has.
+// current returns an error that names a file that does not match Conjur.
 func (p *pod) current() error {
 	for _, f := range p.files {
 		content, err := os.ReadFile(p.Path("secrets", f.name))
@@ -154,8 +154,8 @@ func (p *pod) current() error {
 	return nil
 }
 
-// read reads the files again and again until the function that it returns is
-// called, and fails the test if one is torn, or not there and must be.
+// read reads the files continuously until the returned function is called. It fails the test
+// if a file is torn, or missing although it must exist.
 func (p *pod) read() (end func()) {
 	stopping, failed := make(chan struct{}), map[string]bool{}
 	whole := map[string]string{} // :: file → the content checked last
@@ -231,7 +231,7 @@ func (p *pod) remains(folder string) (names []string) {
 	return names
 }
 
-// clean fails the test if there is more or less than what must be left.
+// clean fails the test if the folders contain other files than expected.
 func (p *pod) clean() {
 	p.Helper()
 	if err := os.Remove(p.Path("status", notify.UpdatedFile)); err != nil {

@@ -29,8 +29,8 @@ config: {conjur: {applianceUrl: "https://conjur.test", account: soak, authnUrl: 
 access: {configMaps: ["*"]}
 `
 
-// cluster is a namespace with labelled Secrets, which a standalone process
-// fills. Besides the keys that are places, each has one of its owner's.
+// cluster is a namespace with labeled Secrets, which a standalone process fills. Each Secret
+// also has a key that belongs to its owner.
 type cluster struct {
 	*conjur
 	namespace string
@@ -74,8 +74,8 @@ func (k *cluster) start(address string, life time.Duration) *proctest.Process {
 	return k.Spawn(binary, k.Environ(), append([]string{"run", "--config", k.Path("config.yaml")}, k.Flags()...)...)
 }
 
-// token is one of the process's service account, for as long as the process
-// lives: it stands in a file that is read once.
+// token returns a token of the process's service account. It is valid for the life of the
+// process, because the process reads its file once.
 func (k *cluster) token(life time.Duration) string {
 	k.Helper()
 	plane.Token(k.TB, k.namespace, "syncer") // makes the account
@@ -148,8 +148,8 @@ func (k *cluster) strip(name string) {
 // some is the name of a Secret.
 func (k *cluster) some() string { return pick(k.random, slices.Sorted(maps.Keys(k.secrets))) }
 
-// settle makes all well, and waits until each Secret is what Conjur has. Now
-// and then the API server goes away and comes back first.
+// settle ends all faults, and waits until each Secret matches Conjur. Sometimes the API
+// server stops and starts before that.
 func (k *cluster) settle(season int) {
 	k.Helper()
 	if season%4 == 0 {
@@ -186,7 +186,7 @@ func (k *cluster) list() (map[string]map[string][]byte, error) {
 	return all, nil
 }
 
-// current says which Secret is not what Conjur has, or has more than that.
+// current returns an error that names a Secret that differs from Conjur.
 func (k *cluster) current() error {
 	all, err := k.list()
 	if err != nil {
@@ -210,8 +210,8 @@ func (k *cluster) current() error {
 	return nil
 }
 
-// read looks at the Secrets again and again until the function that it returns
-// is called, and fails the test if one holds what Conjur never had.
+// read reads the Secrets continuously until the returned function is called. It fails the
+// test if a Secret contains a value that Conjur never had.
 func (k *cluster) read() (end func()) {
 	stopping := make(chan struct{})
 	var reads int
