@@ -26,8 +26,8 @@ const (
 )
 
 // hostilities are the attacks of a namespace or a Pod on others. Each runs until ctx ends,
-// or until it has created all its objects. The first function prepares the costly parts,
-// because Conjur shares this process. Both functions may be nil.
+// or until it has created all its objects. prepare makes costly objects in advance, because
+// Conjur shares this process. Both functions may be nil.
 var hostilities = []struct {
 	name    string
 	do      func(ctx context.Context, w *world, namespace string)

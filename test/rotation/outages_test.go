@@ -276,7 +276,7 @@ func fill(t *testing.T, dir string) (ballast string) {
 // name.
 type disliked struct {
 	*actuators.PostgreSQL
-	left int // so often
+	left int // how many more passwords it refuses
 }
 
 func (d *disliked) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {

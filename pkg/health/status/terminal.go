@@ -17,20 +17,20 @@ import (
 	"github.com/secretsync/syncer/internal/terminal"
 )
 
-// ErrNotFresh says that a target is not as it should be.
+// ErrNotFresh means that at least one target is not fresh.
 var ErrNotFresh = errors.New("not every target is fresh")
 
-// Overview prints what a process that runs knows of its targets.
+// Overview prints the Status of a running process.
 type Overview struct {
 	URL       string
 	TokenFile string // "": none
-	// All lists the targets that are fresh too.
+	// All also lists the targets that are fresh.
 	All    bool
 	Output output.Format
 	Out    io.Writer
 }
 
-// Once prints it once. The error is ErrNotFresh when that is so.
+// Once prints the Status once. The error is ErrNotFresh if a target is not fresh.
 func (o Overview) Once(ctx context.Context) error {
 	client, err := o.client()
 	if err != nil {
@@ -49,9 +49,9 @@ func (o Overview) Once(ctx context.Context) error {
 	return nil
 }
 
-// Watch prints it now and whenever it has changed, on a terminal in place, until
-// ctx ends or the process is gone. If ctx ends, the error is that of Once for the
-// last printed lines.
+// Watch prints the Status now and after each change, on a terminal in place, until ctx
+// ends or the process is gone. If ctx ends, the error is that of Once for the last
+// printed Status.
 func (o Overview) Watch(ctx context.Context) error {
 	client, err := o.client()
 	if err != nil {
@@ -169,7 +169,7 @@ func (o Overview) lines(screen *terminal.Screen, s Status) []string {
 	return append(lines, screen.Table(rotations(s))...)
 }
 
-// rotations are the rows of the sets that are rotated.
+// rotations returns the rows of the rotated sets.
 func rotations(s Status) (rows []terminal.Row) {
 	if len(s.Rotations) > 0 {
 		rows = []terminal.Row{{Cells: []string{"SET", "STAGE", "FOR", "PRIMARY", "WAITS FOR"}}}
@@ -180,7 +180,7 @@ func rotations(s Status) (rows []terminal.Row) {
 	return rows
 }
 
-// left says what a set waits for, and who uses it without being asked.
+// left describes what a set waits for, and which Pods use it without being asked.
 func left(r Rotation) string {
 	text := cmp.Or(r.Problem, r.Waits)
 	if r.Unasked != "" {
@@ -204,7 +204,7 @@ func wrong(t Target) string {
 	return text
 }
 
-// ago is how long before now a time was.
+// ago returns the time that has passed since t.
 func ago(now, then time.Time) string {
 	if then.IsZero() {
 		return "-"
@@ -212,7 +212,7 @@ func ago(now, then time.Time) string {
 	return span(max(now.Sub(then), 0))
 }
 
-// ahead is how long after now a time is.
+// ahead returns the time until t.
 func ahead(now, then time.Time) string {
 	switch {
 	case then.IsZero():
