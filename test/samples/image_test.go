@@ -34,7 +34,7 @@ func buildImage(dir string) (*image, error) {
 	if err := errors.Join(gobuild.Build(binary, "", "../../cmd/syncer", "-trimpath"), gobuild.Build(tool, "../../deploy/tools", "./image")); err != nil {
 		return nil, err
 	}
-	write := exec.Command(tool, "-out", filepath.Join(dir, "image.tar"), "linux/"+runtime.GOARCH+"="+binary)
+	write := exec.Command(tool, "-version", "0.0.0", "-out", filepath.Join(dir, "image.tar"), "linux/"+runtime.GOARCH+"="+binary)
 	if out, err := write.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("writing the image: %w\n%s", err, out)
 	}
