@@ -28,7 +28,7 @@ func receive(scripts []inject.Script) int {
 		Stdin:   os.Stdin,
 	}.Receive()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "syncer, called sh to take up a certificate from Conjur: %v\n", err)
+		fmt.Fprintf(os.Stderr, "syncer, called as sh to receive a certificate from Conjur: %v\n", err)
 	}
 	return status
 }
