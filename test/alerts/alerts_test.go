@@ -1,5 +1,5 @@
-// Package alerts tests the alert rules and the dashboard: here what can be seen in
-// their texts; make test-alerts has a real Prometheus see each condition.
+// Package alerts tests the alert rules and the dashboard. These tests check their texts;
+// make test-alerts causes each condition with a real Prometheus.
 package alerts
 
 import (
@@ -65,8 +65,8 @@ func TestEachAlertHasARunbook(t *testing.T) {
 // metricName matches the names of metrics in an expression.
 var metricName = regexp.MustCompile(`\b(?:syncer|workqueue)_[a-z_]+`)
 
-// TestOnlyMetricsThatAreThereAreAskedFor keeps rules and dashboard to what
-// Syncer measures.
+// TestOnlyMetricsThatAreThereAreAskedFor: rules and dashboard use only metrics that Syncer
+// serves.
 func TestOnlyMetricsThatAreThereAreAskedFor(t *testing.T) {
 	served := metrics(t)
 	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
@@ -82,7 +82,7 @@ func TestOnlyMetricsThatAreThereAreAskedFor(t *testing.T) {
 	}
 }
 
-// metrics is what a process serves in which all has happened that is counted.
+// metrics returns the metrics of a process that has counted every event.
 func metrics(t *testing.T) string {
 	t.Helper()
 	m := health.NewMetrics()
@@ -108,7 +108,7 @@ func metrics(t *testing.T) string {
 	return w.Body.String()
 }
 
-// dashboard is what the test looks at of the dashboard.
+// dashboard is the tested part of the dashboard.
 type dashboard struct {
 	Panels []struct {
 		Title   string

@@ -45,8 +45,7 @@ func TestPromtoolFindsNothingWrong(t *testing.T) {
 	}
 }
 
-// TestEachRuleAtItsBounds has promtool see each rule fire, and not a moment too
-// early.
+// TestEachRuleAtItsBounds: by promtool, each rule fires at its bound, and not earlier.
 func TestEachRuleAtItsBounds(t *testing.T) {
 	out, err := exec.Command(tool(t, "promtool"), "test", "rules", "testdata/bounds.yaml").CombinedOutput()
 	if err != nil {
@@ -60,7 +59,8 @@ func TestEachRuleAtItsBounds(t *testing.T) {
 	}
 }
 
-// minutes and thresholds are what the test makes shorter: minutes become seconds.
+// minutes and thresholds are the parts of a rule that the test shortens: minutes become
+// seconds.
 var (
 	minutes    = regexp.MustCompile(`\b(\d+)m\b`)
 	thresholds = strings.NewReplacer("> 900", "> 15", "> 240", "> 4", "> 3600", "> 5", "< -3600", "< -5")
@@ -92,7 +92,7 @@ scrape_configs:
 	return p
 }
 
-// scrape has Prometheus scrape one process more, as a job of its own.
+// scrape makes Prometheus scrape one more process, as a separate job.
 func (p *prometheus) scrape(address string) {
 	p.t.Helper()
 	if job, _, ok := strings.Cut(address, "="); ok {
@@ -101,7 +101,7 @@ func (p *prometheus) scrape(address string) {
 	shared.Replace(p.t, p.targets, "["+strings.Join(p.jobs, ", ")+"]")
 }
 
-// alerts returns what fires, as "Alert job".
+// alerts returns the firing alerts, as "Alert job".
 func (p *prometheus) alerts() (names []string) {
 	var answer struct {
 		Data struct {
@@ -123,7 +123,8 @@ func (p *prometheus) alerts() (names []string) {
 	return names
 }
 
-// fired returns what has ever fired, as alerts does: some do for a while only.
+// fired returns all alerts that have fired, as alerts does, because some fire only for a
+// while.
 func (p *prometheus) fired() (names []string) {
 	for _, sample := range p.query(`sum by (alertname, job) (count_over_time(ALERTS{alertstate="firing"}[1h]))`) {
 		metric := sample.(map[string]any)["metric"].(map[string]any)
@@ -147,8 +148,7 @@ func (p *prometheus) await(alert string) {
 	proctest.Eventually(p.t, alert, func() bool { return slices.Contains(p.alerts(), alert) })
 }
 
-// world is one Syncer beside a server of its own, with a group of five
-// variables.
+// world is one Syncer with its own server, and a group of five variables.
 type world struct {
 	*shared.Conjur
 	dir string
@@ -162,7 +162,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// intercept has each request for data go elsewhere.
+// intercept redirects each request for data to a handler.
 func (w *world) intercept(to http.HandlerFunc) {
 	w.Server.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -175,7 +175,7 @@ func (w *world) intercept(to http.HandlerFunc) {
 	})
 }
 
-// start starts Syncer with a configuration and returns where its metrics are.
+// start starts Syncer with a configuration and returns the address of its metrics.
 func (w *world) start(binary, config string) (address string) {
 	w.Helper()
 	return w.startBy((*exec.Cmd).Start, binary, config)
@@ -229,8 +229,8 @@ rotation:
   sets: [{set: a, generate: {random: 32}, confirm: {wait: 1s}}]
 `
 
-// slowRotation has a set whose consumer is not there, and one that Syncer may read
-// only, once it has begun.
+// slowRotation has a set whose consumer does not exist, and a set that Syncer may only read
+// once it has begun.
 const slowRotation = `
 leaderElection: {enabled: false}
 rotation:
@@ -247,7 +247,7 @@ rotation:
   sets: [{set: kept, confirm: {wait: 1s}, aws: {user: shop, admin: b, endpoint: %q}}]
 `
 
-// kubeconfig leads to an API server that is not there.
+// kubeconfig names an API server that does not exist.
 const kubeconfig = `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],
 clusters: [{name: x, cluster: {server: "https://%s"}}], users: [{name: x, user: {token: x}}]}`
 
@@ -297,7 +297,7 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	idle := newWorld(t)
 	shared.Replace(t, idle.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
 	p.scrape("idle=" + idle.start(binary, fmt.Sprintf(standalone, idle.dir+"/kubeconfig")))
-	// Without its API server nobody knows what the Secrets show of a set.
+	// Without an API server, Syncer does not know which step the Secrets show.
 	rotates := newWorld(t)
 	shared.Replace(t, rotates.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
 	p.scrape("rotates=" + rotates.start(binary, fmt.Sprintf(standalone+rotation, rotates.dir+"/kubeconfig")))
@@ -340,12 +340,12 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	p.draws()
 }
 
-// knows reports whether the process that is well was scraped.
+// knows reports whether Prometheus has scraped the healthy process.
 func (p *prometheus) knows() bool {
 	return len(p.query(`syncer_leader{job="well"} == 1`)) == 1
 }
 
-// draws has each expression of the dashboard answered.
+// draws evaluates each expression of the dashboard.
 func (p *prometheus) draws() {
 	p.t.Helper()
 	var d dashboard

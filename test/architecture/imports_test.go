@@ -17,8 +17,8 @@ import (
 
 const module = "github.com/secretsync/syncer/"
 
-// allowed is, for each room, the rooms that it may import. A room is a folder
-// and all folders below it, but those that are named here themselves.
+// allowed lists, for each room, the rooms that it may import. A room is a folder with all
+// folders below it, except folders that have their own line.
 var allowed = map[string][]string{
 	"internal": {},
 	"config":   {"internal", "pkg/render", "pkg/rotation", "pkg/rotation/versions", "pkg/secret", "pkg/targets"},
@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"pkg/tool":     {"config", "deploy/chart", "internal", "pkg/conjur", "pkg/conjurd", "pkg/kube", "pkg/pipeline", "pkg/queue", "pkg/render", "pkg/rotation", "pkg/rotation/versions", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/workers"},
 	"pkg/conjurd":  {},
 
-	// What may happen next to a set is pure.
+	// The decision about the next action of a set is a pure function.
 	"pkg/rotation/versions": {"pkg/secret"},
 
 	"cmd/syncer":      {"config", "internal", "pkg/conjur", "pkg/conjurd", "pkg/health", "pkg/kube", "pkg/notify", "pkg/pipeline", "pkg/rotation", "pkg/rotation/versions", "pkg/sinks", "pkg/tool"},
@@ -50,9 +50,9 @@ var allowed = map[string][]string{
 	"test": {"pkg/conjurd", "pkg/rotation", "pkg/rotation/versions"},
 }
 
-// forbidden is what must not be linked into the binary, with the packages below it.
+// forbidden are packages, with all below them, that the binary must not contain.
 var forbidden = []string{
-	"testing",           // test helpers belong in packages of their own
+	"testing",           // test helpers belong in separate packages
 	"k8s.io/kubernetes", // the control plane of the tests
 
 	"k8s.io/client-go/kubernetes", // registers the kinds of all API groups (decision 046)
@@ -87,8 +87,7 @@ func list(t *testing.T, args ...string) []goPackage {
 	}
 }
 
-// room is the one that a package of ours belongs to; "" for a package that is
-// in none.
+// room returns the room of a package; "" if it has none.
 func room(path string) string {
 	path = strings.TrimPrefix(path, module)
 	best := ""

@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// TestEachMessageIsInTheTroubleshooting wants every warning and error of the log,
-// every subject of a trouble and every reason of an Event in the page that says
-// what to do, so that whoever meets one finds it there.
+// TestEachMessageIsInTheTroubleshooting: docs/troubleshooting.md contains every warning and
+// error of the log, every subject of a trouble, and every reason of an Event.
 func TestEachMessageIsInTheTroubleshooting(t *testing.T) {
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	if err != nil {
@@ -31,8 +30,7 @@ func TestEachMessageIsInTheTroubleshooting(t *testing.T) {
 	}
 }
 
-// messages returns the texts in the code that an operator meets, and where each
-// is.
+// messages returns the texts in the code that an operator sees, and their places.
 func messages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -66,7 +64,7 @@ func messages(t *testing.T) map[string]string {
 	return found
 }
 
-// said returns the texts of a node that logs, reports or tells.
+// said returns the texts of a node that logs or reports.
 func said(n ast.Node) []string {
 	switch n := n.(type) {
 	case *ast.CallExpr:

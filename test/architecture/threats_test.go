@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestTheThreatModelNamesTestsThatAreThere: each row is shown by what it names.
+// TestTheThreatModelNamesTestsThatAreThere: the tests in each row exist.
 func TestTheThreatModelNamesTestsThatAreThere(t *testing.T) {
 	page, err := os.ReadFile("../../docs/threat-model.md")
 	if err != nil {

@@ -34,8 +34,8 @@ func TestNotesTellWhatWasInstalled(t *testing.T) {
 	}
 }
 
-// TestInstallTellsEveryRight: the table of rights has what the chart grants,
-// and no other verb.
+// TestInstallTellsEveryRight: the table of rights contains exactly the verbs that the chart
+// grants.
 func TestInstallTellsEveryRight(t *testing.T) {
 	_, table, _ := strings.Cut(string(readFile(t, "../../docs/install.md")), "\n## Rights\n")
 	table, _, _ = strings.Cut(table, "\n## ")
@@ -72,8 +72,8 @@ func quoted(text string) (words []string) {
 	return words
 }
 
-// TestValuesOfTheDocumentsAreValid: a release of each makes a configuration that
-// Syncer takes.
+// TestValuesOfTheDocumentsAreValid: the chart turns them into a configuration that Syncer
+// accepts.
 func TestValuesOfTheDocumentsAreValid(t *testing.T) {
 	found := 0
 	for _, path := range []string{"../../docs/howto/many-namespaces.md", chartDir + "/README.md"} {
@@ -104,7 +104,7 @@ func TestValuesOfTheDocumentsAreValid(t *testing.T) {
 	}
 }
 
-// TestEverybodyNamesTheSameImage: what is made is what is asked for.
+// TestEverybodyNamesTheSameImage: the built image has the name that manifests request.
 func TestEverybodyNamesTheSameImage(t *testing.T) {
 	made, err := exec.Command("make", "-s", "-C", "../..", "--eval", "name: ; @echo '$(IMAGE)'", "name").CombinedOutput()
 	image := strings.TrimSpace(string(made))

@@ -21,8 +21,8 @@ var setByTheChart = [][]string{
 	{"targets"}, {"nodeSecretsBase"}, {"secretsSizeLimit"}, {"restartApp"}, {"restoreDeletedFiles"}, {"exitOnRevoked"},
 }
 
-// TestValuesSchemaIsCurrent: what the schema of the values says of "config" is
-// the schema of the configuration file.
+// TestValuesSchemaIsCurrent: in the schema of the values, "config" has the schema of the
+// configuration file.
 func TestValuesSchemaIsCurrent(t *testing.T) {
 	const path = chartDir + "/values.schema.json"
 	schema, config := readObject(t, path), readObject(t, "../../docs/config.schema.json")

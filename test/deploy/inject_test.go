@@ -54,8 +54,8 @@ func (i injection) release(t *testing.T, name string) deploy.Release {
 	return deploy.Release{Name: name, Namespace: i.namespace, Values: string(text)}
 }
 
-// inForce waits until both policies have judged a Pod: one changes it, the other one
-// refuses a label that is neither "true" nor "init".
+// inForce waits until both policies apply to a Pod: one changes it, and the other one
+// refuses an unknown value of the label.
 func (i injection) inForce(t *testing.T) {
 	t.Helper()
 	wrong := i.pod()
@@ -103,8 +103,8 @@ func isInjected(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == "syncer" })
 }
 
-// handWritten is the Pod that a chart with Syncer's named templates makes of the same
-// values: those of testdata/app.
+// handWritten is the Pod that a chart with Syncer's named templates renders from the same
+// values (testdata/app).
 func (i injection) handWritten(t *testing.T) *corev1.Pod {
 	t.Helper()
 	values := maps.Clone(i.values)
@@ -132,8 +132,8 @@ func without(pod *corev1.Pod) *corev1.Pod {
 	return bare
 }
 
-// TestInjectedPodIsTheOneOfTheTemplates: the label makes the same Pod as the templates
-// that a chart includes, whatever the values are.
+// TestInjectedPodIsTheOneOfTheTemplates: with any values, the label creates the same Pod as
+// the named templates.
 func TestInjectedPodIsTheOneOfTheTemplates(t *testing.T) {
 	for name, values := range map[string]string{
 		"as it is":   "",
@@ -163,8 +163,8 @@ func TestInjectedPodIsTheOneOfTheTemplates(t *testing.T) {
 	}
 }
 
-// TestModeOfAPodIsTheOneOfTheTemplates: the label init, and the annotation, are the
-// chart's value sidecar.mode.
+// TestModeOfAPodIsTheOneOfTheTemplates: the label init, and the annotation, have the effect
+// of the value sidecar.mode.
 func TestModeOfAPodIsTheOneOfTheTemplates(t *testing.T) {
 	for mode, other := range map[string]string{"sidecar": "init", "init": "sidecar"} {
 		i := inject(t, "sidecar: {startup: hook, mode: "+other+"}")
@@ -176,7 +176,7 @@ func TestModeOfAPodIsTheOneOfTheTemplates(t *testing.T) {
 	}
 }
 
-// assertSameAsWritten checks that the label makes of a Pod the hand-written one.
+// assertSameAsWritten checks that the label creates the hand-written Pod.
 func (i injection) assertSameAsWritten(t *testing.T, written, pod *corev1.Pod) {
 	t.Helper()
 	want, err := i.try(t, written)
@@ -192,7 +192,7 @@ func (i injection) assertSameAsWritten(t *testing.T, written, pod *corev1.Pod) {
 	i.assertToolAdds(t, pod, got)
 }
 
-// assertToolAdds checks that the tool makes the same of a Pod as the API server.
+// assertToolAdds checks that the tool and the API server change a Pod alike.
 func (i injection) assertToolAdds(t *testing.T, pod, want *corev1.Pod) {
 	t.Helper()
 	template := corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: *pod.Spec.DeepCopy()}
@@ -206,7 +206,7 @@ func (i injection) assertToolAdds(t *testing.T, pod, want *corev1.Pod) {
 	assertSame(t, want.Spec, got.Spec)
 }
 
-// sidecar is what the tool makes of the release's values.
+// sidecar is the tool's sidecar for the release's values.
 func (i injection) sidecar(t *testing.T) *toolinjection.Sidecar {
 	t.Helper()
 	s, err := toolinjection.Render([]byte(i.release(t, "r").Values))

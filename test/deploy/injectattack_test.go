@@ -11,8 +11,7 @@ import (
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// TestAppliedPodsKeepSyncer: also if the manifest, which does not have it, is applied
-// again.
+// TestAppliedPodsKeepSyncer: also if the manifest without Syncer is applied again.
 func TestAppliedPodsKeepSyncer(t *testing.T) {
 	i := inject(t, "")
 	i.account(t)
@@ -33,8 +32,8 @@ func TestAppliedPodsKeepSyncer(t *testing.T) {
 	}
 }
 
-// TestHugePodsGetSyncerAsAWhole, or are refused: the API server has a limit of cost for
-// the expressions. The log shows how long it takes.
+// TestHugePodsGetSyncerAsAWhole, or are refused: the API server limits the cost of
+// expressions. The log shows the time.
 func TestHugePodsGetSyncerAsAWhole(t *testing.T) {
 	i := inject(t, "")
 	containers := func(many int) func(*corev1.Pod) {
@@ -75,7 +74,8 @@ func TestHugePodsGetSyncerAsAWhole(t *testing.T) {
 	}
 }
 
-// TestInvalidPodsAreToldByTheAPIServer, not by an error of the policy.
+// TestInvalidPodsAreToldByTheAPIServer: its own error names the fault, not an error of the
+// policy.
 func TestInvalidPodsAreToldByTheAPIServer(t *testing.T) {
 	i := inject(t, "")
 	pod := i.pod()

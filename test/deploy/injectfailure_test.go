@@ -16,8 +16,8 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// TestPodsWithoutThePolicyAreNoticed: if the policy that adds Syncer is gone, a Pod is
-// rejected with one sentence, or stays as it is.
+// TestPodsWithoutThePolicyAreNoticed: without the policy that adds Syncer, a Pod is rejected
+// with one sentence, or stays unchanged.
 func TestPodsWithoutThePolicyAreNoticed(t *testing.T) {
 	apiServer := deploy.Connect(t, cluster.Config())
 	for values, lenient := range map[string]bool{"": false, "inject: {failurePolicy: Ignore}": true} {
@@ -63,8 +63,8 @@ func (i injection) awaitSyncer(t *testing.T, pod *corev1.Pod) (made *corev1.Pod)
 	return made
 }
 
-// TestUpgradeChangesNewPodsOnly: a Pod keeps what it was created with, also if its labels
-// change or it gets an ephemeral container.
+// TestUpgradeChangesNewPodsOnly: an existing Pod stays unchanged, also if its labels change
+// or it gets an ephemeral container.
 func TestUpgradeChangesNewPodsOnly(t *testing.T) {
 	i := inject(t, "image: {tag: first}")
 	i.account(t)
@@ -151,8 +151,8 @@ func TestReleasesInjectTheirOwnLabel(t *testing.T) {
 	}
 }
 
-// TestLabelOfANamespace counts for its Pods, unless they have the label themselves, and
-// only if the value says so.
+// TestLabelOfANamespace: if inject.namespaces is true, the label applies to all Pods of the
+// namespace that have no label themselves.
 func TestLabelOfANamespace(t *testing.T) {
 	i, pods := inject(t, "inject: {namespaces: true}"), inject(t, "")
 	bare := func(i injection) *corev1.Pod {
@@ -188,8 +188,8 @@ func TestLabelOfANamespace(t *testing.T) {
 	})
 }
 
-// TestInjectionGrantsNothing: the release has no account and no Role, and a Pod with
-// Syncer no other account, no right on the node, and no volume besides Syncer's.
+// TestInjectionGrantsNothing: the release has no account and no Role. A Pod with Syncer has
+// no other account, no right on the node, and only Syncer's volumes in addition.
 func TestInjectionGrantsNothing(t *testing.T) {
 	i := inject(t, "")
 	kinds := []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
@@ -215,7 +215,7 @@ func TestInjectionGrantsNothing(t *testing.T) {
 	}
 }
 
-// TestRootPodsAreToldWhy they cannot get Syncer, which does not run as root.
+// TestRootPodsAreToldWhy: the message says that Syncer does not run as root.
 func TestRootPodsAreToldWhy(t *testing.T) {
 	i := inject(t, "")
 	i.namespace = cluster.Namespace(t) // that admits them
@@ -230,7 +230,7 @@ func TestRootPodsAreToldWhy(t *testing.T) {
 	}
 }
 
-// TestTheGuideOfTheInjection: its values make its example a Pod with Syncer.
+// TestTheGuideOfTheInjection: with the values of the how-to, its example gets Syncer.
 func TestTheGuideOfTheInjection(t *testing.T) {
 	_, values, _ := strings.Cut(string(readFile(t, "../../docs/howto/inject.md")), "```yaml\n   # values.yaml\n")
 	values, _, _ = strings.Cut(values, "```")
@@ -253,7 +253,7 @@ func TestTheGuideOfTheInjection(t *testing.T) {
 	})
 }
 
-// TestOlderClustersAreTold: with one sentence.
+// TestOlderClustersAreTold: the chart fails there with one sentence.
 func TestOlderClustersAreTold(t *testing.T) {
 	const kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 	for what, c := range map[string]struct {

@@ -230,8 +230,8 @@ func readers(pod *corev1.Pod, folder string) (names []string) {
 	return names
 }
 
-// assertRestUnchanged checks that a Pod has all that it had: its containers in their
-// order, each with its mounts first, and its volumes.
+// assertRestUnchanged checks that a Pod keeps everything that it had: its containers in
+// their order, each with its mounts first, and its volumes.
 func assertRestUnchanged(t *testing.T, before, after *corev1.Pod) {
 	t.Helper()
 	rest := after.DeepCopy()
@@ -255,8 +255,8 @@ func assertRestUnchanged(t *testing.T, before, after *corev1.Pod) {
 	}
 }
 
-// TestPodsThatCannotGetSyncer are rejected with the reason, or stay as they are with a
-// warning that says it: never changed in part.
+// TestPodsThatCannotGetSyncer are rejected with the reason, or stay unchanged with a warning
+// that names it. They are never changed in part.
 func TestPodsThatCannotGetSyncer(t *testing.T) {
 	strict, lenient := inject(t, ""), inject(t, "inject: {failurePolicy: Ignore}")
 	for name, c := range refused {

@@ -40,8 +40,8 @@ func Connect(t testing.TB, config *rest.Config) *Cluster {
 	return &Cluster{client, restmapper.NewDiscoveryRESTMapper(groups)}
 }
 
-// Create creates an object, in the namespace when it names none of its own. A
-// field that its kind does not have is an error.
+// Create creates an object. If the object names no namespace, it uses this one. An unknown
+// field is an error.
 func (c *Cluster) Create(ctx context.Context, namespace string, o *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
 	kind := o.GroupVersionKind()
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -80,7 +80,7 @@ func (c *Cluster) Upgrade(t testing.TB, r Release) {
 	}
 }
 
-// Delete deletes an object that belongs to no namespace.
+// Delete deletes an object without a namespace.
 func (c *Cluster) Delete(ctx context.Context, o *unstructured.Unstructured) error {
 	kind := o.GroupVersionKind()
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -90,8 +90,8 @@ func (c *Cluster) Delete(ctx context.Context, o *unstructured.Unstructured) erro
 	return c.client.Resource(mapping.Resource).Delete(ctx, o.GetName(), metav1.DeleteOptions{})
 }
 
-// Install creates all objects of a release, whose namespaces must exist. Those that
-// belong to no namespace end with the test: the API server consults each admission
+// Install creates all objects of a release, whose namespaces must exist. The test deletes
+// objects without a namespace at its end, because the API server consults each admission
 // policy at each write of a Secret.
 func (c *Cluster) Install(t testing.TB, r Release) {
 	t.Helper()

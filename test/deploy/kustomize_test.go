@@ -10,8 +10,8 @@ import (
 	"github.com/secretsync/syncer/test/deploy"
 )
 
-// TestOverlayMovesTheBase: the example of an overlay is one whole installation
-// in its own namespace, and the API server takes it.
+// TestOverlayMovesTheBase: the example of an overlay is a complete installation in its own
+// namespace, and the API server accepts it.
 func TestOverlayMovesTheBase(t *testing.T) {
 	text, err := deploy.Kustomize(kustomizeDir + "/overlays/example")
 	if err != nil {

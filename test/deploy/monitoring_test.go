@@ -12,8 +12,8 @@ import (
 	"github.com/secretsync/syncer/test/deploy"
 )
 
-// TestMonitoringIsWhatTheFilesSay: the chart installs the plain rules and the
-// dashboard as they are, and the status page when it is wanted.
+// TestMonitoringIsWhatTheFilesSay: the chart installs the rules and the dashboard unchanged,
+// and enables the status page if a value says so.
 func TestMonitoringIsWhatTheFilesSay(t *testing.T) {
 	find := func(values, kind, name string) *unstructured.Unstructured {
 		for _, o := range (deploy.Release{Values: values}).Objects(t) {

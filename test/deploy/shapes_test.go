@@ -12,7 +12,7 @@ import (
 	"github.com/secretsync/syncer/test/deploy"
 )
 
-// connection is what every release needs to know.
+// connection contains the values that every release needs.
 const connection = `config: {conjur: {applianceUrl: "https://conjur.example.com:8443", account: example, authnUrl: "https://conjur.example.com/authn-jwt/example"}}
 `
 
@@ -21,8 +21,8 @@ func conjurWith(more string) string {
 	return strings.Replace(connection, "config: {", "config: {"+more+", ", 1)
 }
 
-// shapes are values for all that the chart can install, by what they show.
-// NAMESPACE is the release's namespace, OTHER another one.
+// shapes are values for everything that the chart can install, by description. NAMESPACE is
+// the release's namespace, OTHER another one.
 var shapes = map[string]string{
 	"deployment":         connection,
 	"one replica":        connection + "replicas: 1",
@@ -141,8 +141,8 @@ func TestRestrictedIsEnforced(t *testing.T) {
 	}
 }
 
-// A certificate for authn-k8s is brought into a folder that can be written to;
-// with other authenticators there is none.
+// Conjur writes the certificate for authn-k8s into a writable folder. Other authenticators
+// have no such folder.
 func TestCertificateHasAPlace(t *testing.T) {
 	for shape, want := range map[string]bool{"authn-k8s": true, "deployment": false, "example": false, "init": false} {
 		for _, o := range (deploy.Release{Values: values(shape, "syncer", "other")}).Objects(t) {
@@ -162,7 +162,7 @@ func TestCertificateHasAPlace(t *testing.T) {
 	}
 }
 
-// TestContainersAreConfined looks at what the profile does not ask for.
+// TestContainersAreConfined checks restrictions that the profile does not require.
 func TestContainersAreConfined(t *testing.T) {
 	for shape := range shapes {
 		for _, o := range (deploy.Release{Values: values(shape, "syncer", "other")}).Objects(t) {
@@ -207,7 +207,7 @@ func TestReleasesDoNotCollide(t *testing.T) {
 	}
 }
 
-// TestUpgradeRunsTheJobAgain: what cannot be changed has another name.
+// TestUpgradeRunsTheJobAgain: an immutable object gets another name.
 func TestUpgradeRunsTheJobAgain(t *testing.T) {
 	names := map[string]bool{}
 	for _, revision := range []int{1, 2} {
@@ -245,8 +245,8 @@ func TestChangedConfigurationStartsNoPod(t *testing.T) {
 	}
 }
 
-// TestNobodyReachesTheProbesUnlessNamed: the kubelet's own node does, whatever a
-// NetworkPolicy says.
+// TestNobodyReachesTheProbesUnlessNamed: except the kubelet's node, which no NetworkPolicy
+// can exclude.
 func TestNobodyReachesTheProbesUnlessNamed(t *testing.T) {
 	for shape, want := range map[string]int{"deployment": 0, "job": 0, "everything": 1} {
 		ingress := -1

@@ -17,8 +17,8 @@ import (
 	"github.com/secretsync/syncer/test/deploy"
 )
 
-// TestChartsMayIncludeTheSidecar: a chart that depends on Syncer's takes the
-// templates from it and nothing else.
+// TestChartsMayIncludeTheSidecar: a chart that depends on Syncer's chart gets its templates,
+// but no objects.
 func TestChartsMayIncludeTheSidecar(t *testing.T) {
 	ns := restricted(t)
 	objects := deploy.Release{Name: "shop", Namespace: ns, Chart: appChart(t)}.Objects(t)
@@ -37,8 +37,8 @@ func TestChartsMayIncludeTheSidecar(t *testing.T) {
 	}
 }
 
-// TestExampleIsConfigured: Syncer takes the annotations and the variables of
-// the example's Pod.
+// TestExampleIsConfigured: Syncer accepts the annotations and variables of the example's
+// Pod.
 func TestExampleIsConfigured(t *testing.T) {
 	for shape, mode := range map[string]config.Mode{"example": config.ModeSidecar, "init": config.ModeInit} {
 		for _, o := range (deploy.Release{Values: values(shape, "syncer", "other")}).Objects(t) {
@@ -99,8 +99,8 @@ func load(t *testing.T, pod corev1.Pod, src config.Sources, extra map[string]str
 	return cfg, err
 }
 
-// TestContainersSayWhyTheyEndAndKeepToTheirLimit in all shapes: the last of the
-// log is what "kubectl describe pod" shows, and Go knows of the limit.
+// TestContainersSayWhyTheyEndAndKeepToTheirLimit in all shapes: "kubectl describe pod" shows
+// the end of the log, and GOMEMLIMIT follows the memory limit.
 func TestContainersSayWhyTheyEndAndKeepToTheirLimit(t *testing.T) {
 	for limit, want := range map[string]string{"64Mi": "49152KiB", "2Gi": "1536MiB", "1.5Gi": "", "100M": "", "": ""} {
 		memory := fmt.Sprintf("{limits: {memory: %q}}", limit)

@@ -7,7 +7,7 @@ import (
 	"github.com/secretsync/syncer/test/deploy"
 )
 
-// TestBadValuesAreRefused: with words that name the place.
+// TestBadValuesAreRefused: the message names the place.
 func TestBadValuesAreRefused(t *testing.T) {
 	for what, c := range map[string]struct{ values, want string }{
 		"nothing":                   {"", "config.conjur.applianceUrl: not set"},

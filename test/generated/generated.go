@@ -1,4 +1,4 @@
-// Package generated compares files that tests generate with what they should be.
+// Package generated compares the files that tests generate with the repository.
 package generated
 
 import (
@@ -14,8 +14,8 @@ var update = flag.Bool("update", false, "write the generated files anew")
 // after flag.Parse.
 func Updating() bool { return *update }
 
-// AssertCurrent fails the test unless the file at path is what it should be, and
-// names the command that makes it so. With -update it writes the file.
+// AssertCurrent fails the test unless the file at path has this content, and names the
+// command that writes the file. With -update, it writes the file.
 func AssertCurrent(t *testing.T, path string, want []byte, command string) {
 	t.Helper()
 	if Updating() {

@@ -56,8 +56,7 @@ func buildTiny(t *testing.T, architecture string, args ...string) string {
 	return path
 }
 
-// wantFiles is all that is in the image: type, mode, owner, and where a link
-// leads.
+// wantFiles are all files of the image: type, mode, owner, and the target of a link.
 var wantFiles = map[string]string{
 	"bin/":                              "d 755 0:0",
 	"bin/sh":                            "l 777 0:0 /syncer",
@@ -172,7 +171,7 @@ func readFile(t *testing.T, path string) []byte {
 	return text
 }
 
-// TestImageRefusesOtherBinaries: what could not run in it.
+// TestImageRefusesOtherBinaries, which could not run in the image.
 func TestImageRefusesOtherBinaries(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script")
@@ -196,7 +195,7 @@ func TestImageRefusesOtherBinaries(t *testing.T) {
 	}
 }
 
-// TestImageIsNamedAsTheKubeletAsksForIt, who fills in what a manifest leaves out.
+// TestImageIsNamedAsTheKubeletAsksForIt: the kubelet completes the name in a manifest.
 func TestImageIsNamedAsTheKubeletAsksForIt(t *testing.T) {
 	binary := buildTiny(t, "amd64")
 	for name, want := range map[string]string{
@@ -253,8 +252,8 @@ func TestMakeImage(t *testing.T) {
 	}
 }
 
-// TestDockerfileMakesTheSameImage as far as that can be told without building
-// it: what it copies is there, and the process is the same.
+// TestDockerfileMakesTheSameImage, as far as a test can see without building it: the copied
+// files exist, and the process is the same.
 func TestDockerfileMakesTheSameImage(t *testing.T) {
 	stages := strings.Split(string(readFile(t, "../../deploy/Dockerfile")), "\nFROM ")[2:]
 	if len(stages) != 2 {

@@ -11,9 +11,9 @@ import (
 	"github.com/secretsync/syncer/test/deploy"
 )
 
-// TestAgentOfANode, as the example has it: its host is the node that its token
-// names, and a key of the node's own takes the place of the general one while
-// there is one. Another service account on the node is not let in.
+// TestAgentOfANode runs the documented example: the token names the node, which is the host.
+// A node-specific key replaces the general one while it exists. Another service account on
+// the node cannot log in.
 func TestAgentOfANode(t *testing.T) {
 	t.Parallel()
 	const example, nodes = "../../deploy/examples/node-agent/", "conjur/authn-jwt/nodes/"

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BenchmarkStart measures how long after a Pod is created its application
-// starts, in each form, and how long its deletion takes, and reports medians.
+// BenchmarkStart measures, for each form of a Pod, the time from its creation to the start
+// of its application, and the time of its deletion. It reports medians.
 func BenchmarkStart(b *testing.B) {
 	w := newWorld(b, shop())
 	for _, form := range []struct {
@@ -44,7 +44,7 @@ func BenchmarkStart(b *testing.B) {
 }
 
 // BenchmarkStartInjected compares a Pod to which the chart's admission policy adds Syncer
-// with the same Pod as somebody would write it.
+// with the same Pod written by hand.
 func BenchmarkStartInjected(b *testing.B) {
 	w := newWorld(b, shop())
 	key := w.injecting()
@@ -84,9 +84,8 @@ func (w *world) measureStarts(b *testing.B, name string, spec *corev1.Pod) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkIdle measures what a sidecar costs while nothing changes, from its
-// container's cgroup: as documented, and with the chart's liveness probe too,
-// which is a process each 30 seconds.
+// BenchmarkIdle measures the cost of an idle sidecar from its container's cgroup: as
+// documented, and with the chart's liveness probe, which starts a process every 30 seconds.
 func BenchmarkIdle(b *testing.B) {
 	w := newWorld(b, shop())
 	for _, form := range []struct {
@@ -122,8 +121,8 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// counter is where a cgroup counts something: in a file that holds a number,
-// or in the line of a file that begins with a key.
+// counter names a figure of a cgroup: a file that contains a number, or the line of a file
+// that begins with a key.
 type counter struct {
 	controller, file, key string
 	unit                  float64
@@ -137,8 +136,8 @@ var (
 	memoryAnonymous = []counter{{"memory", "memory.stat", "total_rss", 1}, {"memory", "memory.stat", "anon", 1}}
 )
 
-// counted returns what the cgroup of Syncer's container has counted, by the
-// first of the counters that is there.
+// counted returns the figure of the cgroup of Syncer's container, from the first counter
+// that exists.
 func (p *pod) counted(counters []counter) float64 {
 	p.t.Helper()
 	for _, c := range counters {

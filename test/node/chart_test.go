@@ -25,8 +25,8 @@ func (w *world) restricted() {
 	w.check(err)
 }
 
-// release installs the chart, as syncer, with values that know this world's
-// Conjur. More are merged into it.
+// release installs the chart as the release syncer, with the connection to this world's
+// Conjur and more values.
 func (w *world) release(more map[string]any) deploy.Release {
 	w.t.Helper()
 	w.configMap("conjur-ca", map[string]string{"ca.crt": w.ca})
@@ -60,7 +60,7 @@ func merge(into, more map[string]any) {
 	}
 }
 
-// managed makes a Secret that is found by its label.
+// managed creates a Secret with the label.
 func (w *world) managed(name, conjurMap string, annotations map[string]string) {
 	w.t.Helper()
 	_, err := client.CoreV1().Secrets(w.namespace).Create(w.t.Context(), &corev1.Secret{
@@ -100,8 +100,8 @@ func (w *world) podOf(selector string) *pod {
 	return p
 }
 
-// TestStandaloneRollsAWorkloadOut once for a rotation of five values: the
-// chart's Deployment under restricted Pod Security, and the real controllers.
+// TestStandaloneRollsAWorkloadOut: five rotated values cause one rollout, by the chart's
+// Deployment under restricted Pod Security and the real controllers.
 func TestStandaloneRollsAWorkloadOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, five("first"))
@@ -184,8 +184,8 @@ func (w *world) rolledOut(name, text string) {
 	})
 }
 
-// noRollout waits until Syncer leads, and then longer than the quiet period, after
-// which its start would make a rollout of a Deployment.
+// noRollout waits until Syncer leads, and then longer than the quiet period. A rollout that
+// Syncer's start causes would have begun by then.
 func (p *pod) noRollout(name string) {
 	p.t.Helper()
 	before := p.revisions(name)
@@ -205,8 +205,8 @@ func (w *world) revisions(name string) int {
 	return len(list.Items)
 }
 
-// example installs the chart's example with an application that looks at dbFile,
-// and returns its Pod. The interval nil is an init container's.
+// example installs the chart's example with an application that reads dbFile, and returns
+// its Pod. Without an interval, Syncer is an init container.
 func (w *world) example(sidecar map[string]any, interval any) *pod {
 	w.t.Helper()
 	w.release(map[string]any{
@@ -221,8 +221,8 @@ func (w *world) example(sidecar map[string]any, interval any) *pod {
 	return w.podOf("app.kubernetes.io/name=syncer")
 }
 
-// TestExampleOfTheChart in a namespace with restricted Pod Security: with a read
-// only root, not as root, without capabilities, as another user than the image's.
+// TestExampleOfTheChart in a namespace with restricted Pod Security: with a read-only root
+// file system, without root and capabilities, as another user than the image's.
 func TestExampleOfTheChart(t *testing.T) {
 	t.Parallel()
 	for form, sidecar := range map[string]map[string]any{

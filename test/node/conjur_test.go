@@ -115,7 +115,7 @@ func (w *world) set(values map[string]string) {
 	w.setter()(values)
 }
 
-// setter returns what does so without the API server.
+// setter returns a function that sets variables without the API server.
 func (w *world) setter() func(values map[string]string) {
 	w.t.Helper()
 	administrator, file := w.administrator(), filepath.Join(w.t.TempDir(), "values.yml")
@@ -127,8 +127,8 @@ func (w *world) setter() func(values map[string]string) {
 	}
 }
 
-// administrator returns what runs a command of Syncer's as Conjur's administrator
-// does, and returns what it printed. It needs no API server.
+// administrator returns a function that runs a command of Syncer as Conjur's administrator,
+// without the API server.
 func (w *world) administrator() func(args ...string) string {
 	w.t.Helper()
 	root, err := gobuild.Root()
@@ -164,7 +164,7 @@ func (w *world) load(policy string) {
 	w.check(err)
 }
 
-// outage takes Conjur away from those who connect, and back.
+// outage makes Conjur unreachable, or reachable again.
 func (w *world) outage(begins bool) {
 	w.t.Helper()
 	services := client.CoreV1().Services(w.namespace)

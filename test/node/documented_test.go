@@ -14,14 +14,14 @@ import (
 	"github.com/secretsync/syncer/test/gobuild"
 )
 
-// Where the application finds what Syncer delivers.
+// The paths at which the application finds the delivered files.
 const (
 	secretsDir = "/conjur/secrets/"
 	statusDir  = "/conjur/status/"
 )
 
-// documented is the Pod of docs/install.md, with this world's Conjur and the
-// application of the tests, which runs with the arguments given.
+// documented is the Pod of docs/install.md, with this world's Conjur and the tests'
+// application, which runs with these arguments.
 func (w *world) documented(annotations map[string]string, args ...string) *corev1.Pod {
 	w.t.Helper()
 	root, err := gobuild.Root()

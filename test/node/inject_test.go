@@ -28,7 +28,8 @@ func (w *world) injecting() (label string) {
 	return label
 }
 
-// asAdmitted is a Pod as the API server would admit it, or nil without Syncer.
+// asAdmitted returns a Pod as the API server would admit it, or nil if the Pod has no
+// Syncer.
 func (w *world) asAdmitted(pod *corev1.Pod) *corev1.Pod {
 	w.t.Helper()
 	pod = pod.DeepCopy()
@@ -40,8 +41,8 @@ func (w *world) asAdmitted(pod *corev1.Pod) *corev1.Pod {
 	return made
 }
 
-// labelled is an application's Pod that has of Syncer only the label and annotations.
-// Restricted Pod Security admits it.
+// labelled is an application's Pod with only the label and the annotations. Restricted Pod
+// Security admits it.
 func (w *world) labelled(label string, args ...string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: "true"}, Annotations: files("secrets-refresh-interval", "1s")},
@@ -65,8 +66,8 @@ func template(pod *corev1.Pod, app string) corev1.PodTemplateSpec {
 	return t
 }
 
-// TestLabelledWorkloadsGetTheirSecrets, and a rotated value: Pods of a Deployment, a
-// StatefulSet and a DaemonSet under restricted Pod Security.
+// TestLabelledWorkloadsGetTheirSecrets: Pods of a Deployment, a StatefulSet and a DaemonSet
+// receive them under restricted Pod Security, and also a rotated value.
 func TestLabelledWorkloadsGetTheirSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())
@@ -107,8 +108,8 @@ func TestLabelledWorkloadsGetTheirSecrets(t *testing.T) {
 	}
 }
 
-// TestLabelledJobsComplete, and those of a CronJob: the kubelet ends sidecars after all
-// else, and an init container ends by itself.
+// TestLabelledJobsComplete, also those of a CronJob: the kubelet ends sidecars after all
+// other containers, and an init container ends by itself.
 func TestLabelledJobsComplete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())
@@ -141,9 +142,9 @@ func TestLabelledJobsComplete(t *testing.T) {
 	})
 }
 
-// TestTypesOfPoliciesAreRight: the controller that compares the expressions of the chart's
-// policies with the types of the API has no warning. It does not check
-// variables; the tests on the API server do.
+// TestTypesOfPoliciesAreRight: the controller that compares the chart's expressions with the
+// types of the API reports no warning. It does not check variables; the tests on the API
+// server do.
 func TestTypesOfPoliciesAreRight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())

@@ -14,8 +14,8 @@ import (
 	"github.com/secretsync/syncer/test/deploy"
 )
 
-// TestJob of the chart: it fills a Secret. At the next upgrade a variable is
-// revoked: the key goes, and the Job fails as often as it may, and says why.
+// TestJob: the chart's Job fills a Secret. Before the next upgrade a variable is revoked:
+// the key is removed, and the Job fails with the reason after all its retries.
 func TestJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())
@@ -55,7 +55,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// awaitJob waits until a Job has come to its end.
+// awaitJob waits until a Job has ended.
 func (w *world) awaitJob(name string, end batchv1.JobConditionType) {
 	w.t.Helper()
 	w.eventually("Job "+name+" "+string(end), func() bool {
@@ -70,7 +70,7 @@ func (w *world) awaitJob(name string, end batchv1.JobConditionType) {
 	})
 }
 
-// endsOf returns how Syncer ended in each Pod of a Job.
+// endsOf returns the end of Syncer's container in each Pod of a Job.
 func (w *world) endsOf(job string) (ends []corev1.ContainerStateTerminated) {
 	w.t.Helper()
 	list, err := client.CoreV1().Pods(w.namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + job})
@@ -96,8 +96,8 @@ func (w *world) jobBesideASidecar(args ...string) *pod {
 	return w.podOf("batch.kubernetes.io/job-name=shop")
 }
 
-// TestRevokedBesideAJob: the file goes and the sidecar ends, says why, and is
-// started again; the Job goes on, and completes.
+// TestRevokedBesideAJob: the file is removed, and the sidecar exits with the reason and is
+// restarted. The Job continues and completes.
 func TestRevokedBesideAJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())
@@ -118,7 +118,8 @@ func TestRevokedBesideAJob(t *testing.T) {
 	}
 }
 
-// TestJobBesideASidecar ends, since the kubelet ends sidecars after all else.
+// TestJobBesideASidecar completes, because the kubelet ends sidecars after all other
+// containers.
 func TestJobBesideASidecar(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())

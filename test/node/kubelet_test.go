@@ -20,10 +20,10 @@ import (
 
 var growsOld = flag.Bool("token-grows-old", false, "have the kubelet renew a token when it wants to, after eight minutes, instead of starting the kubelet again")
 
-// TestTokenIsRenewed in its volume, and Syncer, which runs on, logs in with the
-// new one: Conjur takes no other any more. The kubelet renews a token when most
-// of its life, of ten minutes at least, has passed, and when it has been started
-// again, since it remembers tokens in memory. The test runs alone.
+// TestTokenIsRenewed: the kubelet renews the token in its volume, and the running Syncer
+// logs in with the new one, because Conjur accepts no other. The kubelet renews a token
+// after most of its life, which is at least ten minutes. It also does so after its own
+// restart, because it stores tokens in memory. The test runs alone.
 func TestTokenIsRenewed(t *testing.T) {
 	w := newWorldWith(t, policy(shop()), shop(), "--host-token-ttl", "8s", "--audit", "/data/audit")
 	spec := w.documented(files("secrets-refresh-interval", "1s"), "watch", dbFile)
@@ -65,7 +65,7 @@ func TestTokenIsRenewed(t *testing.T) {
 	}
 }
 
-// claims are what tells one token from another.
+// claims are the claims that distinguish two tokens.
 type claims struct {
 	ID      string `json:"jti"`
 	Expires int64  `json:"exp"`

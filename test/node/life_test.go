@@ -21,8 +21,8 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// TestReactions to what is edited while Pods run: an annotation, a mounted
-// ConfigMap, a labelled Secret.
+// TestReactions to edits while Pods run: of an annotation, a mounted ConfigMap, and a
+// labeled Secret.
 func TestReactions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())
@@ -58,8 +58,8 @@ func TestReactions(t *testing.T) {
 	w.awaitSecret("db", map[string]string{"user": "", "login": "anna", "password": "first"})
 }
 
-// large are eight values of so many bytes in sum, and largeNames their list in
-// an annotation.
+// large returns eight values with this total size, and largeNames is their list in an
+// annotation.
 func large(bytes int, letter string) map[string]string {
 	values := map[string]string{}
 	for i := range 8 {
@@ -75,8 +75,8 @@ func largeNames() (list string) {
 	return list
 }
 
-// TestLargeValuesFitIntoTheDocumentedMemory at the start and at a rotation,
-// though files in memory count too.
+// TestLargeValuesFitIntoTheDocumentedMemory at the start and after a rotation, although
+// files in memory count too.
 func TestLargeValuesFitIntoTheDocumentedMemory(t *testing.T) {
 	t.Parallel()
 	for _, megabytes := range []int{4, 8} {
@@ -106,7 +106,7 @@ func (p *pod) rootFile(name, path string) string {
 	return p.reader(name, path)()
 }
 
-// reader returns what does so again and again.
+// reader returns a function that reads the file repeatedly.
 func (p *pod) reader(name, path string) func() string {
 	p.t.Helper()
 	pids := p.processes(name)
@@ -120,9 +120,9 @@ func (p *pod) reader(name, path string) func() string {
 	}
 }
 
-// TestKilledWhileItWrites leaves no torn file, and is mended by the next start.
-// Syncer is killed when its temporary file appears, again and again until that
-// was there afterwards, too: then it was killed before it was done.
+// TestKilledWhileItWrites leaves no torn file, and the next start completes the write. The
+// test kills Syncer when its temporary file appears. It repeats that until the file also
+// exists afterwards, which shows that Syncer was killed during the write.
 func TestKilledWhileItWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, large(8, "a")) // whose values are in a ConfigMap, which holds 1 MB
@@ -149,8 +149,8 @@ func TestKilledWhileItWrites(t *testing.T) {
 	}
 }
 
-// killAtWrite kills Syncer when, after a change, a temporary file appears in a
-// folder, and waits until it is dead.
+// killAtWrite kills Syncer when, after a change, a temporary file appears in a folder, and
+// waits until it has ended.
 func (p *pod) killAtWrite(folder string, change func()) {
 	p.t.Helper()
 	watcher, err := fsnotify.NewWatcher()
@@ -174,9 +174,9 @@ func (p *pod) killAtWrite(folder string, change func()) {
 	})
 }
 
-// TestAPIServerAway for 22 seconds: files are kept fresh all the time, Secrets
-// afterwards, and nothing is restarted. It runs alone, since it takes the API
-// server from everybody.
+// TestAPIServerAway for 22 seconds: files stay fresh all the time, Secrets are fresh again
+// afterwards, and nothing restarts. The test runs alone, because it stops the API server for
+// all.
 func TestAPIServerAway(t *testing.T) {
 	w := newWorld(t, shop())
 	w.release(nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/secretsync/syncer/test/gobuild"
 )
 
-// TestCertificateIsBroughtIntoAContainerWithoutAShell by authn-k8s: conjurd runs
-// sh in it by the API server and the kubelet.
+// TestCertificateIsBroughtIntoAContainerWithoutAShell: for authn-k8s, conjurd runs sh in the
+// container, through the API server and the kubelet.
 func TestCertificateIsBroughtIntoAContainerWithoutAShell(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())
@@ -55,8 +55,8 @@ func (w *world) mayLookAtPods() {
 	)
 }
 
-// TestWrongAnnotationsAreDescribed: "kubectl describe pod" names each problem
-// in the words of "syncer validate".
+// TestWrongAnnotationsAreDescribed: "kubectl describe pod" names each problem with the words
+// of "syncer validate".
 func TestWrongAnnotationsAreDescribed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop())

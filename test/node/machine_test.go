@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// machine is what a node could leave behind.
+// machine contains everything that a node could leave behind.
 type machine map[string]bool
 
-// look finds the mounts of this process, cgroups and processes that bear the name
-// of a directory, since others on the machine have theirs; and the names of all
-// network namespaces of Pods.
+// look finds the mounts, cgroups and processes that contain the name of a directory, because
+// others on the machine have theirs. It also finds the network namespaces of all Pods.
 func look(dir string) (machine, error) {
 	m, name := machine{}, filepath.Base(dir)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -60,8 +59,8 @@ func look(dir string) (machine, error) {
 	return m, nil
 }
 
-// compare returns an error when something of the node has stayed, and waits
-// for what is about to end.
+// compare returns an error if something of the node remains. It waits for objects that are
+// about to end.
 func (before machine) compare(dir string) error {
 	var left []string
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {

@@ -37,8 +37,8 @@ var (
 	testDir string // with images, tools, and the state of the node
 )
 
-// TestMain runs the tests in a child that has a network namespace of its own,
-// and then looks at what the child has left behind.
+// TestMain runs the tests in a child with a separate network namespace. Then it checks that
+// the child has left nothing behind.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code, err := 0, error(nil)
@@ -102,8 +102,8 @@ func runChild() (code int, err error) {
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 	child.Env = append(os.Environ(), dirVariable+"="+dir)
 	child.Stdout, child.Stderr = os.Stdout, os.Stderr
-	// The kernel kills the child when the calling thread ends, and with its end
-	// the node's parts come to theirs.
+	// The kernel kills the child when the calling thread ends. The end of the child ends the
+	// node's parts.
 	runtime.LockOSThread()
 	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := child.Run(); child.ProcessState == nil {
@@ -112,8 +112,7 @@ func runChild() (code int, err error) {
 	return child.ProcessState.ExitCode(), before.compare(dir)
 }
 
-// prepare builds what is shipped, with the commands that are documented, and
-// the images of the tests.
+// prepare builds the released files by the documented commands, and the images of the tests.
 func prepare(ctx context.Context, dir string) error {
 	root, err := gobuild.Root()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package page drives the status page in a real browser: Debian's Chromium,
-// without a window. It is a module of its own, so that Syncer does not depend on
-// what drives it. make test-page runs it.
+// Package page tests the status page in a real browser: Debian's Chromium, without a window.
+// It is a separate module, so that Syncer does not depend on the browser's driver. make
+// test-page runs it.
 package page
 
 import (
@@ -69,7 +69,7 @@ func open(t *testing.T, url string) *tab {
 	return b
 }
 
-// hear keeps what goes wrong in the status.
+// hear records errors on the page.
 func (b *tab) hear(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,7 +116,7 @@ func (b *tab) shows(target string, state status.State) {
 	b.await(fmt.Sprintf("%s?.cells[0].textContent === %q", row(target), state))
 }
 
-// well fails the test if anything went wrong in the status.
+// well fails the test if an error occurred on the page.
 func (b *tab) well() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -184,7 +184,7 @@ func TestTheTokenIsAskedFor(t *testing.T) {
 	b.well()
 }
 
-// TestTenThousandTargets measures how soon the page shows what is wrong first.
+// TestTenThousandTargets measures how soon the page shows the failing targets.
 func TestTenThousandTargets(t *testing.T) {
 	s := status.Status{Mode: "standalone", Lanes: []status.Lane{{Name: "default", Targets: 10_000, Polled: time.Now()}}}
 	for i := range 10_000 {
@@ -206,7 +206,7 @@ func TestTenThousandTargets(t *testing.T) {
 	b.well()
 }
 
-// TestAccessible has axe-core look at a page with all that there can be.
+// TestAccessible runs axe-core on a page with all kinds of content.
 func TestAccessible(t *testing.T) {
 	script, err := os.ReadFile(*axe)
 	if err != nil {

@@ -78,7 +78,7 @@ func (b *tab) size(width int64) {
 	b.run(emulation.SetDeviceMetricsOverride(width, 844, 1, width < 500))
 }
 
-// whole fails the test if something is cut off at the right.
+// whole fails the test if content is cut off at the right.
 func (b *tab) whole() {
 	b.t.Helper()
 	var over []string
@@ -195,7 +195,8 @@ func TestWhatThePageSays(t *testing.T) {
 	b.well()
 }
 
-// TestASilentProcessCountsAsLost: one that hangs, and whose connections stay.
+// TestASilentProcessCountsAsLost: a process that hangs keeps its connections, but the page
+// notices.
 func TestASilentProcessCountsAsLost(t *testing.T) {
 	hang, hung := make(chan struct{}), make(chan struct{})
 	looks := 0
@@ -224,7 +225,7 @@ func TestPicturesOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// accessible has axe-core look at the page.
+// accessible runs axe-core on the page.
 func (b *tab) accessible(script, where string) {
 	b.t.Helper()
 	var found []struct {

@@ -98,7 +98,7 @@ func ed25519Key(t *testing.T, r *request) {
 	r.key = writeKey(t, key)
 }
 
-// encryptedKey has the command make its default key, with a password.
+// encryptedKey makes the command create its default key, with a password.
 func encryptedKey(t *testing.T, r *request) {
 	home := t.TempDir()
 	args := append(arguments(r.repo, r.version, r.out, ""), "-platforms", "none")
@@ -139,13 +139,13 @@ func TestReleaseEndsInTheMiddle(t *testing.T) {
 			repo, version := clone(t)
 			temporary := t.TempDir()
 			cmd := exec.Command(tool, arguments(repo, version, "dist", newKey(t))...)
-			cmd.Env = append(os.Environ(), "TMPDIR="+temporary, "GOCACHE="+t.TempDir()) // so that it builds for long
+			cmd.Env = append(os.Environ(), "TMPDIR="+temporary, "GOCACHE="+t.TempDir()) // so that the build takes long
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			p := proctest.Start(t, cmd, nil)
 			proctest.Eventually(t, "the build", func() bool { return len(p.Lines("building")) > 0 })
 			whom := p.PID()
 			if signal == syscall.SIGKILL {
-				whom = -whom // what it has started, too
+				whom = -whom // also the processes that it has started
 			}
 			if err := syscall.Kill(whom, signal); err != nil {
 				t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/secretsync/syncer/test/gobuild"
 )
 
-// image is what is in a container at its start.
+// image is the file system of a container at its start.
 type image struct {
 	dir    string // where buildImage left it
 	binary string // a copy of /syncer, which root folders link to

@@ -24,8 +24,7 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// pod is what runs on the node: a Pod that the API server has. It is what conjurd
-// takes for its cluster.
+// pod simulates the node's part of a Pod of the API server. conjurd uses it as its cluster.
 type pod struct {
 	*world
 	name        string
@@ -36,7 +35,7 @@ type pod struct {
 
 	mu      sync.Mutex
 	made    map[string]*container
-	scripts int // that sh was fed with
+	scripts int // the scripts that sh received
 }
 
 // container is one of the Pod's.
@@ -98,7 +97,7 @@ func (p *pod) number(text string) int {
 	return n
 }
 
-// environment is what the manifest and the cluster add to the image's.
+// environment returns the variables that the manifest and the cluster add to the image's.
 func (p *pod) environment(c corev1.Container) (env []string) {
 	p.Helper()
 	server, err := url.Parse(plane.URL())
@@ -172,7 +171,7 @@ func (p *pod) stat(name, path string) (os.FileInfo, error) {
 	return os.Stat(host)
 }
 
-// hook runs what Syncer's container is to run after its start, if anything.
+// hook runs the postStart hook of Syncer's container, if it has one.
 func (p *pod) hook() {
 	p.Helper()
 	if h := p.spec.Containers[0].Lifecycle; h != nil {
@@ -182,8 +181,7 @@ func (p *pod) hook() {
 	}
 }
 
-// probe wants the application's liveness probe, if there is one, to end with a
-// status.
+// probe requires the exit status of the application's liveness probe, if there is one.
 func (p *pod) probe(want int) {
 	p.Helper()
 	if l := p.spec.Containers[1].LivenessProbe; l != nil {

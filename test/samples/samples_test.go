@@ -78,7 +78,7 @@ func (w *world) filledIn(text string) string {
 	})
 }
 
-// lacks returns what of a delivery is not there; empty means nothing.
+// lacks returns the missing parts of a delivery; empty means none.
 func (w *world) lacks(d delivery) string {
 	w.Helper()
 	for name, want := range d.secrets {
@@ -100,7 +100,7 @@ func (w *world) lacks(d delivery) string {
 	return ""
 }
 
-// application checks what the application finds at its start.
+// application checks the content that the application finds at its start.
 func (w *world) application(d delivery) {
 	w.Helper()
 	for command, want := range d.starts {
@@ -162,13 +162,12 @@ func TestInitContainersDeliver(t *testing.T) {
 	}
 }
 
-// fed checks that Syncer took up a certificate if, and only if, its sample says
-// that it logs in so.
+// fed checks that Syncer received a certificate exactly if its sample logs in by one.
 func (w *world) fed() {
 	w.Helper()
 	w.node.mu.Lock()
 	defer w.node.mu.Unlock()
-	// On a busy machine a login may be given up, and another takes its place.
+	// On a busy machine, a login may time out, and another one replaces it.
 	if want := strings.HasSuffix(w.Name(), "-k8s"); (w.node.scripts > 0) != want {
 		w.Errorf("sh was fed with %d scripts, want some: %v", w.node.scripts, want)
 	}
@@ -176,7 +175,7 @@ func (w *world) fed() {
 
 var sidecars = []string{"rotation-files-jwt", "rotation-files-k8s", "rotation-secrets-jwt", "rotation-secrets-k8s"}
 
-// TestSidecarsFollowRotation, and the application hears of each change once.
+// TestSidecarsFollowRotation: the application is notified of each change once.
 func TestSidecarsFollowRotation(t *testing.T) {
 	t.Parallel()
 	for _, sample := range sidecars {
@@ -205,7 +204,7 @@ func TestSidecarsFollowRotation(t *testing.T) {
 	}
 }
 
-// TestSidecarsWithoutRotationStay: they deliver once and live on.
+// TestSidecarsWithoutRotationStay: they deliver once and keep running.
 func TestSidecarsWithoutRotationStay(t *testing.T) {
 	t.Parallel()
 	for _, sample := range sidecars {
@@ -249,7 +248,7 @@ func TestStandaloneIsReadyAndFollows(t *testing.T) {
 	p.Stop()
 }
 
-// warned are the warnings of validate for a sample, by their beginnings.
+// warned are the expected warnings of validate for a sample, by their beginnings.
 var warned = map[string][]string{
 	"init-files-jwt":       {"volumeMounts: the volume mounted at /conjur has no folder /conjur/secrets at first; Syncer makes it"},
 	"init-secrets-jwt":     {"CONTAINER_MODE: deprecated", "SECRETS_DESTINATION: deprecated", "RETRY_COUNT_LIMIT: deprecated", "RETRY_INTERVAL_SEC: deprecated", "K8S_SECRETS: deprecated"},
@@ -258,8 +257,8 @@ var warned = map[string][]string{
 	"rotation-secrets-k8s": {"annotation conjur.org/retry-interval-sec: 5 is more than the 1s"},
 }
 
-// TestToolsAreRightAboutTheSamples: validate finds nothing wrong, and migrate
-// changes the image and says nothing that would break what comes up.
+// TestToolsAreRightAboutTheSamples: validate finds no error. migrate changes the image, and
+// reports no problem that would break a working sample.
 func TestToolsAreRightAboutTheSamples(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -275,8 +274,8 @@ func TestToolsAreRightAboutTheSamples(t *testing.T) {
 			t.Errorf("%s: migrate printed:\n%s", sample, migrated)
 		}
 		for _, line := range slices.Collect(strings.Lines(messages)) {
-			// All come up as they are; authn-k8s, which the URL may name, needs the
-			// namespace; without the verb watch nothing is seen within a second.
+			// All samples start unchanged. authn-k8s, which the URL may name, needs the namespace.
+			// Without the verb watch, Syncer sees no change within a second.
 			if strings.Contains(line, "by hand") || strings.Contains(line, "MY_POD_NAMESPACE") ||
 				strings.Contains(line, "within a second") && !strings.Contains(line, "with watch besides") {
 				t.Errorf("%s: migrate said %s", sample, line)

@@ -92,7 +92,7 @@ func (p *pod) downward(items []corev1.DownwardAPIVolumeFile) map[string]string {
 	return files
 }
 
-// field is what a field of the Pod is to the Downward API.
+// field returns the value of a Pod's field for the Downward API.
 func (p *pod) field(path string) string {
 	p.Helper()
 	switch path {
@@ -138,7 +138,7 @@ func chosen(data map[string]string, items []corev1.KeyToPath) map[string]string 
 	return files
 }
 
-// accountDir is where a container finds what identifies it to the API server.
+// accountDir is the folder of the service account's token in a container.
 const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // account is the volume that a cluster adds to each Pod.

@@ -25,7 +25,7 @@ import (
 	shared "github.com/secretsync/syncer/test/world"
 )
 
-// The images that the node has, by what the manifests call them in the end.
+// The images on the node, by the names in the migrated manifests.
 const (
 	syncerImage = "example/syncer:1"
 	appImage    = "example/app:1"
@@ -34,8 +34,7 @@ const (
 // provider is the name of the container that Syncer is put into.
 const provider = "cyberark-secrets-provider-for-k8s"
 
-// world is a Conjur server and a namespace with what a cluster's operator has
-// prepared in it.
+// world is a Conjur server and a namespace, as an operator would prepare them.
 type world struct {
 	*shared.Conjur
 	namespace string
@@ -76,7 +75,7 @@ func (w *world) check(err error) {
 	}
 }
 
-// connect are the settings by which the authenticator at the path is reached.
+// connect returns the settings for the authenticator at the path.
 func (w *world) connect(path string) map[string]string {
 	return map[string]string{
 		"CONJUR_ACCOUNT": conjurdtest.Account, "CONJUR_APPLIANCE_URL": w.Server.URL,
@@ -84,7 +83,8 @@ func (w *world) connect(path string) map[string]string {
 	}
 }
 
-// filled returns a file of testdata with what stands for this world in its place.
+// filled returns a file of testdata whose placeholders are replaced by the values of this
+// world.
 func (w *world) filled(name, authn string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -101,7 +101,7 @@ func (w *world) filled(name, authn string) string {
 // quoted is a text of several lines on one line of YAML.
 func quoted(text string) string { return `"` + strings.ReplaceAll(text, "\n", `\n`) + `"` }
 
-// tool runs a command of Syncer on a machine of its operator.
+// tool runs a command of Syncer outside the cluster.
 func (w *world) tool(stdin string, args ...string) (stdout, stderr string, status int) {
 	w.Helper()
 	cmd := exec.Command(w.image.binary, args...)
@@ -114,7 +114,7 @@ func (w *world) tool(stdin string, args ...string) (stdout, stderr string, statu
 	return out.String(), messages.String(), cmd.ProcessState.ExitCode()
 }
 
-// manifest is a sample in which migrate has put Syncer.
+// manifest returns a sample after migrate.
 func (w *world) manifest(sample string) string {
 	w.Helper()
 	text, messages, status := w.tool(w.filled(sample+".yaml", authenticator(sample)), "migrate", "-f", "-", "--image", syncerImage)
