@@ -1,6 +1,6 @@
 {{/*
-The namespaces that are served, as a JSON list: those of the listed Secrets,
-else those of the configuration, else the release's own; ["*"] is all.
+The served namespaces, as a JSON list: those of the listed Secrets, else those
+of the configuration, else the release's namespace. ["*"] means all.
 */}}
 {{- define "syncer.namespaces" -}}
 {{- $kubernetes := .Values.config.kubernetes | default dict -}}
@@ -22,9 +22,9 @@ else those of the configuration, else the release's own; ["*"] is all.
 {{- end -}}
 
 {{/*
-What one namespace's Secrets need, as a JSON object: "secrets" and "create" are
-names, none meaning any; "configMaps", "workloads" and "accounts" are names, "*"
-meaning any. The context is (list $ NAMESPACE).
+The objects that the Secrets of one namespace need, as a JSON object. "secrets"
+and "create" are names; an empty list means any. "configMaps", "workloads" and
+"accounts" are names; "*" means any. The context is (list $ NAMESPACE).
 */}}
 {{- define "syncer.needs" -}}
 {{- $root := index . 0 -}}
@@ -120,8 +120,8 @@ meaning any. The context is (list $ NAMESPACE).
 {{- end -}}
 
 {{/*
-The rules for confirmations and migrations of key sets, in each served namespace:
-the workloads may be in any of them. The context is $.
+The rules for confirmations and migrations of key sets, in each served
+namespace, because the workloads may be in any of them. The context is $.
 */}}
 {{- define "syncer.rotationRules" -}}
 {{- $workloads := list -}}

@@ -1,6 +1,6 @@
 {{/*
-Syncer's configuration file: the values' config, with what follows from the
-release filled in.
+Syncer's configuration file: the value config, completed by the settings that
+follow from the release.
 */}}
 {{- define "syncer.config" -}}
 {{- $config := deepCopy .Values.config -}}

@@ -1,6 +1,6 @@
 {{/*
-A value as a CEL literal. Lists and maps of CEL hold values of one type, which is dyn
-here. A text of JSON is a text of CEL with the same meaning.
+A value as a CEL literal. CEL lists and maps hold values of one type, which is
+dyn here. A JSON string is a CEL string with the same meaning.
 */}}
 {{- define "syncer.cel" -}}
 {{- if kindIs "map" . -}}
@@ -34,8 +34,8 @@ objectSelector:
 {{- end -}}
 
 {{/*
-What both policies know of a Pod. The texts that a user writes are only ever values of
-these expressions, never a part of them.
+The variables of both policies. Texts of users are only values of these
+expressions, never a part of them.
 */}}
 {{- define "syncer.injectVariables" -}}
 {{- $label := .Values.inject.label -}}

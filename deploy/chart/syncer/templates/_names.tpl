@@ -1,15 +1,15 @@
 {{/*
-The name of the release's objects in its namespace. It is the release's own,
-unchanged: no two releases of a namespace have the same.
+The name of the objects in the release's namespace: the release name itself,
+which is unique there.
 */}}
 {{- define "syncer.fullname" -}}
 {{- default .Release.Name .Values.fullnameOverride -}}
 {{- end -}}
 
 {{/*
-The name of objects outside the release's namespace. A namespace holds no dot,
-so the last dot tells the two parts apart, and no two releases of a cluster
-have the same.
+The name of objects outside the release's namespace. A namespace contains no
+dot, so the last dot separates the two parts, and each release of a cluster has
+another name.
 */}}
 {{- define "syncer.clusterName" -}}
 {{- printf "%s.%s" (include "syncer.fullname" .) .Release.Namespace -}}

@@ -1,4 +1,7 @@
-{{/* What restricted Pod Security asks of a container, and no writable root. */}}
+{{/*
+The requirements of restricted Pod Security for a container, and a read-only
+root file system.
+*/}}
 {{- define "syncer.containerSecurity" -}}
 allowPrivilegeEscalation: false
 capabilities:
@@ -10,14 +13,16 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
-{{/* Whether Conjur may bring a certificate: with authn-k8s, and where the
-address of the authenticator is in the ConfigMap alone. */}}
+{{/*
+"true" if Conjur may write a certificate: with authn-k8s, and if only the
+ConfigMap contains the address of the authenticator.
+*/}}
 {{- define "syncer.takesCertificate" -}}
 {{- $conjur := default dict .Values.config.conjur -}}
 {{- if or (contains "/authn-k8s/" (default "" $conjur.authnUrl)) (and .Values.credentials.connectConfigMap (not $conjur.authnUrl)) }}true{{ end -}}
 {{- end -}}
 
-{{/* Who Syncer is in Conjur, and whom it trusts. */}}
+{{/* The credentials of Syncer, and the CA certificates that it trusts. */}}
 {{- define "syncer.credentialVolumes" -}}
 {{- with .Values.credentials -}}
 {{- if .apiKey.secretName }}
@@ -176,9 +181,9 @@ spec:
 {{- end -}}
 
 {{/*
-Has Go collect garbage sooner rather than reach the limit of the container: three
-quarters of it, as the rest is for what Go does not count, such as the files in
-volumes of memory, old and new ones beside each other.
+Limits Go's memory to three quarters of the container's limit. Go does not count
+the rest, such as files in volumes in memory, of which old and new copies exist
+together.
 */}}
 {{- define "syncer.memoryBound" -}}
 {{- $limit := dig "limits" "memory" "" . | toString -}}

@@ -11,12 +11,12 @@ none, takes the templates over its scope:
   volumes:
     {{- include "syncer.sidecarVolumes" .Subcharts.syncer | nindent 4 }}
 
-What is delivered is said by the conjur.org/ annotations of the Pod.
+The conjur.org/ annotations of the Pod select the secrets.
 */}}
 
 {{/*
-The container, an item of initContainers: the application starts when the
-secrets have been provided, and the sidecar stays beside it.
+The container, an item of initContainers. The application starts when the
+secrets were provided, and the sidecar keeps running.
 */}}
 {{- define "syncer.sidecar" -}}
 - name: syncer
@@ -68,7 +68,7 @@ secrets have been provided, and the sidecar stays beside it.
     {{- include "syncer.credentialMounts" . | trim | nindent 4 }}
 {{- end -}}
 
-{{/* The connection to Conjur, as variables: annotations say the rest. */}}
+{{/* The connection to Conjur, as variables. Annotations contain all other settings. */}}
 {{- define "syncer.sidecarEnvironment" -}}
 {{- $conjur := .Values.config.conjur | default dict -}}
 {{- if and (not .Values.credentials.connectConfigMap) (or (not $conjur.applianceUrl) (not $conjur.account)) -}}
@@ -121,9 +121,9 @@ env:
 {{- end -}}
 
 {{/*
-The Pod's volumes. No secret file touches a disk. The status folder holds no
-secret, and in memory it would be sticky, so that an application of another user
-than Syncer's could not delete what it has taken up.
+The Pod's volumes. No secret file is written to a disk. The status folder
+contains no secret. In memory it would be sticky, so an application with another
+user than Syncer's could not delete its files.
 */}}
 {{- define "syncer.sidecarVolumes" -}}
 - name: podinfo
