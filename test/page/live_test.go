@@ -96,7 +96,7 @@ func TestAKilledProcessIsMissed(t *testing.T) {
 	s := start(t, "db", "web")
 	b := open(t, s.url)
 	b.shows("file/web", status.Fresh)
-	const color = `getComputedStyle(document.querySelector("td.state.fresh")).color`
+	const color = `getComputedStyle(document.querySelector("td.state.fresh") ?? document.body).color`
 	var colored string
 	b.run(chromedp.Evaluate(color, &colored), chromedp.Evaluate(`Date.now = ((now) => () => now)(Date.now())`, nil))
 	s.process.Signal(syscall.SIGKILL)

@@ -178,7 +178,7 @@ function drawLost() {
 	document.body.classList.toggle("lost", lost);
 	$("lost").hidden = !lost;
 	if (!lost) return;
-	set($("lost"), `Nothing is heard from the process since ${new Date(heard).toLocaleTimeString()}. What is below may be outdated.`);
+	set($("lost"), `The process has not answered since ${new Date(heard).toLocaleTimeString()}. This page shows its last known state.`);
 	document.title = "(lost) Syncer";
 }
 
