@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,7 +29,7 @@ func TestStories(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"edit": edit, "cluster": cluster},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"edit": edit, "cluster": cluster, "exits": exits},
 		Setup: func(env *testscript.Env) error {
 			bin := filepath.Join(env.WorkDir, ".bin")
 			if err := os.Mkdir(bin, 0o755); err != nil {
@@ -56,6 +59,23 @@ func edit(ts *testscript.TestScript, neg bool, args []string) {
 		text = strings.ReplaceAll(text, before, after)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[3]), []byte(text), 0o600))
+}
+
+// exits STATUS PROGRAM ARG... runs a program, which must end with a status.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS PROGRAM ARG...")
+	}
+	got := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = ended.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("exit status %d instead of %s", got, args[0])
+	}
 }
 
 // cluster FOLDER answers GET of single objects as an API server does, each from

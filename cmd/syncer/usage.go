@@ -66,7 +66,13 @@ func flagError(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		name := unknown.GetSpecifiedName()
-		if best := suggest.Nearest(name, names); best != "" {
+		best := suggest.Nearest(name, names)
+		for _, n := range names {
+			if best == "" && (strings.HasPrefix(n, name) || strings.HasPrefix(name, n)) { // such as kubectl's --filename
+				best = n
+			}
+		}
+		if best != "" {
 			return fmt.Errorf("unknown flag --%s; did you mean --%s?", name, best)
 		}
 		return fmt.Errorf("unknown flag --%s; see %s --help", name, cmd.CommandPath())
