@@ -16,7 +16,7 @@ build: ## Build the static binary, bin/syncer
 test: ## Run the essential tests: every package, a real API server, a real PostgreSQL
 	$(GO) run ./test/run
 
-test-all: ## Run everything else: lint, the race detector, long histories, soak, samples, alerts, the page, Pods
+test-all: ## Run everything else: lint, the race detector, long histories, soak, samples, an upgrade, alerts, the page, Pods
 	$(GO) run ./test/run -all
 
 NODE_TEST = PATH="$$PATH:/usr/sbin:/sbin" SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_NODE="$$(GO="$(GO)" test/kube/build.sh node)" $(GO) test -race -count=1 -tags node -parallel 6 -timeout 30m
