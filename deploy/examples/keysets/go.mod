@@ -3,7 +3,7 @@ module github.com/secretsync/syncer/deploy/examples/keysets
 go 1.26.0
 
 require (
-	github.com/jackc/pgx/v5 v5.12.0
+	github.com/jackc/pgx/v5 v5.13.0
 	github.com/secretsync/syncer/keyset v0.0.0
 )
 
