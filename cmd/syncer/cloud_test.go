@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,8 +75,15 @@ func TestTheExampleOfCloudCredentials(t *testing.T) {
 			t.Error("the output contains a secret")
 		}
 	}
-	if out, err := rotateBy(t, "check", "--config", file); err != nil {
-		t.Errorf("%v: %s", err, out)
+	keys := func() (ids []string) {
+		for _, k := range slices.Concat(aws.Keys(), gcp.Keys(), azure.Keys()) {
+			ids = append(ids, fmt.Sprint(k.ID, k.Active))
+		}
+		return ids
+	}
+	before := keys()
+	if out, err := rotateBy(t, "check", "--config", file); err != nil || !slices.Equal(keys(), before) {
+		t.Errorf("the keys are %q instead of %q (%v): %s", keys(), before, err, out)
 	}
 	for _, set := range c.Sets {
 		if n := strings.Count(read("secrets.yaml"), "{credential: "+set.Set+"}"); n != 1 {

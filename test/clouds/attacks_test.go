@@ -131,38 +131,46 @@ func TestAnOddAnswerToADeletionProvesNothing(t *testing.T) {
 	}
 }
 
-// TestTheHolderOfASetChanges: its old key counts as deleted only when it is.
+// TestTheHolderOfASetChanges to another user, or to a user of the same name in another
+// account: its old key counts as deleted only when it is.
 func TestTheHolderOfASetChanges(t *testing.T) {
-	s := newSite(t)
-	old, next := NewAWS(t, "old", nil), NewAWS(t, "new", nil)
-	stop := run(t, s.engine(s.reader, old.keys(brisk(s.reader)), nil, nil))
-	first := s.Idle("")
-	id := part("accessKeyId")(first)
-	stop()
-	// One account has both users.
-	both := NewAWS(t, "new", func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.Header.Get("Authorization"), "="+id+"/") {
-				old.Config.Handler.ServeHTTP(w, r)
-				return
+	for user, says := range map[string]string{
+		"new": "belongs to the user old instead of the IAM user new",
+		"old": "is valid, but it is not at the IAM user old: give Syncer the right account of the cloud",
+	} {
+		t.Run(user, func(t *testing.T) {
+			s := newSite(t)
+			old, next := NewAWS(t, "old", nil), NewAWS(t, user, nil)
+			stop := run(t, s.engine(s.reader, old.keys(brisk(s.reader)), nil, nil))
+			first := s.Idle("")
+			id := part("accessKeyId")(first)
+			stop()
+			// STS knows the keys of both.
+			both := NewAWS(t, user, func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if strings.Contains(r.Header.Get("Authorization"), "="+id+"/") {
+						old.Config.Handler.ServeHTTP(w, r)
+						return
+					}
+					next.Config.Handler.ServeHTTP(w, r)
+				})
+			})
+			h := &heard{}
+			keys := cloud.NewAWS(brisk(s.reader), cloud.AWS{User: user, Endpoint: both.URL, Client: client, Admin: value(next.AdminJSON())})
+			run(t, s.engine(s.reader, keys, nil, h))
+			if err := s.Begin(t.Context()); err != nil {
+				t.Fatal(err)
 			}
-			next.Config.Handler.ServeHTTP(w, r)
+			proctest.Eventually(t, "the old key is named", func() bool {
+				return strings.Contains(h.all(), "RotationWaiting revoke: the key "+id+" "+says)
+			})
+			if doc := s.Doc(); len(doc.Versions) != 2 || len(old.Keys()) != 1 {
+				t.Error("the old key was forgotten")
+			}
+			old.Remove(id) // its owner does
+			s.Idle(first.ID)
 		})
-	})
-	h := &heard{}
-	keys := cloud.NewAWS(brisk(s.reader), cloud.AWS{User: "new", Endpoint: both.URL, Client: client, Admin: value(next.AdminJSON())})
-	run(t, s.engine(s.reader, keys, nil, h))
-	if err := s.Begin(t.Context()); err != nil {
-		t.Fatal(err)
 	}
-	proctest.Eventually(t, "the old key is named", func() bool {
-		return strings.Contains(h.all(), "RotationWaiting revoke: the key "+id+" belongs to the user old instead of the IAM user new")
-	})
-	if doc, err := s.Look(t.Context()); err != nil || len(doc.Versions) != 2 || len(old.Keys()) != 1 {
-		t.Errorf("the old key was forgotten (%v)", err)
-	}
-	old.Remove(id) // its owner does
-	s.Idle(first.ID)
 }
 
 // TestAnUploadedKeyIsNotOurs: Syncer never uploads a public key to Google Cloud.

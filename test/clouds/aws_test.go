@@ -49,23 +49,27 @@ func TestAccessKeysRotate(t *testing.T) {
 
 // TestAKeyThatIsStillUsedStays active, and the reason names it.
 func TestAKeyThatIsStillUsedStays(t *testing.T) {
-	s, a := newSite(t), NewAWS(t, "shop", nil)
-	config := brisk(s.reader)
-	config.Unused = time.Hour
-	h := &heard{}
-	run(t, s.engine(s.reader, a.keys(config), nil, h))
-	first := s.Idle("") // Syncer itself has used it
-	if err := s.Begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	old := string(first.Parts["accessKeyId"].Bytes())
-	proctest.Eventually(t, "the old key is named", func() bool { return strings.Contains(h.all(), "is used by the key "+old) })
-	if err := s.Steered.Steer(t.Context(), versions.Command{Verb: "retire", Version: first.ID, Reason: "it leaked", At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
-	s.Idle(first.ID)
-	if !slices.Equal(a.Ended(), []string{old}) {
-		t.Errorf("deleted %q", a.Ended())
+	for _, name := range []string{"aws", "gcp"} {
+		t.Run(name, func(t *testing.T) {
+			s, d := newSite(t), doubles[name](t, nil)
+			config := brisk(s.reader)
+			config.Unused = time.Hour
+			h := &heard{}
+			run(t, s.engine(s.reader, d.keys(config), nil, h))
+			first := s.Idle("") // Syncer itself has used it
+			old := d.Keys()[0].ID
+			if err := s.Begin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			proctest.Eventually(t, "the old key is named", func() bool { return strings.Contains(h.all(), "is used by the key "+old) })
+			if err := s.Steered.Steer(t.Context(), versions.Command{Verb: "retire", Version: first.ID, Reason: "it leaked", At: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			s.Idle(first.ID)
+			if !slices.Equal(d.Ended(), []string{old}) {
+				t.Errorf("deleted %q", d.Ended())
+			}
+		})
 	}
 }
 
