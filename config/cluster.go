@@ -14,6 +14,9 @@ type Kubernetes struct {
 	// Namespaces are the served namespaces. In ModeStandalone this is the allow-list:
 	// names, or AllNamespaces alone. In other modes it is the Pod's namespace.
 	Namespaces []string `name:"kubernetes.namespaces" annotation:"namespace-allowlist" env:"NAMESPACE_ALLOWLIST" scope:"sources"`
+	// NamespaceSelector is a label selector of the served namespaces in ModeStandalone;
+	// Namespaces is then empty. If empty, Namespaces lists them.
+	NamespaceSelector string `name:"kubernetes.namespaceSelector" scope:"process"`
 	// Namespace is the Pod's namespace. With DestinationFile it may be empty, and so may
 	// the names of the Pod and its node.
 	Namespace string `name:"kubernetes.namespace" env:"MY_POD_NAMESPACE" kind:"namespace" scope:"process"`

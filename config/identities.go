@@ -101,7 +101,11 @@ func (l *loader) checkServed(ids []Identity, k Kubernetes) {
 	}
 	const format = "no identity serves the %s %q, and the process has no default identity; name it in one, or set %s"
 	all := &Config{Identities: ids}
-	for _, namespace := range k.Namespaces {
+	namespaces := k.Namespaces
+	if k.NamespaceSelector != "" {
+		namespaces = []string{AllNamespaces}
+	}
+	for _, namespace := range namespaces {
 		if _, ok := all.IdentityOf(namespace, ""); !ok && k.ByLabel() {
 			l.fail(l.process["identities"].key, format, "namespace", namespace, l.key("conjur.authnUrl"))
 		}

@@ -89,6 +89,8 @@ func TestWithoutAnIdentityOfItsOwn(t *testing.T) {
 	assertOne(t, problems(t, src), src.ConfigFile.Name+":5: identities", `no identity serves the namespace "c"`)
 	src = severalSources(t, strings.Replace(several, "[a, b, c]", "['*']", 1), env)
 	assertOne(t, problems(t, src), src.ConfigFile.Name+":5: identities", `no identity serves the namespace "*"`)
+	src = severalSources(t, strings.Replace(several, "namespaces: [a, b, c]", "namespaceSelector: team=a", 1), env)
+	assertOne(t, problems(t, src), src.ConfigFile.Name+":5: identities", `no identity serves the namespace "*"`)
 	src = severalSources(t, strings.Replace(several, "[a, b, c]", "[a, b, c], secrets: [{name: special, namespace: a}, {name: x, namespace: c}]", 1), env)
 	assertOne(t, problems(t, src), src.ConfigFile.Name+":5: identities", `no identity serves the Secret "c/x"`)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
@@ -21,7 +23,9 @@ func (l *loader) kubernetes(cfg *Config) {
 	if !l.process["kubernetes.namespace"].set && !l.src.Assume.Namespace {
 		l.fail(l.key("kubernetes.namespace"), "not set, but the destination k8s_secrets needs it; set it from the field metadata.namespace")
 	}
-	k.Namespaces = l.namespaces(cfg.Mode, k.Namespace)
+	if k.NamespaceSelector = l.namespaceSelector(cfg.Mode, k.LeaderElection); k.NamespaceSelector == "" {
+		k.Namespaces = l.namespaces(cfg.Mode, k.Namespace)
+	}
 	k.Definitions = l.definitions(cfg, *k)
 	if cfg.Mode != ModeStandalone {
 		k.LeaderElection = LeaderElection{}
@@ -64,6 +68,35 @@ func (l *loader) namespaces(mode Mode, own string) []string {
 		return []string{AllNamespaces}
 	}
 	return l.checked(val.key, names, checkLabel)
+}
+
+// namespaceSelector returns the selector that replaces the list of namespaces; "" if there
+// is none. The other settings must permit that namespaces come and go.
+func (l *loader) namespaceSelector(mode Mode, election LeaderElection) string {
+	val := l.process["kubernetes.namespaceSelector"]
+	switch {
+	case !val.set || val.bad:
+		return ""
+	case mode != ModeStandalone:
+		l.warn(val.key, "used in the mode standalone only; ignored")
+		return ""
+	}
+	if _, err := labels.Parse(val.text); err != nil {
+		l.fail(val.key, "%q is not a label selector: %v; write labels as for kubectl, such as team=shop", val.text, err)
+	}
+	for name, why := range map[string]string{
+		"kubernetes.namespaces": "both list namespaces; remove one of the two",
+		"kubernetes.secrets":    "a list of Secrets names their namespaces; remove one of the two",
+		"rotation.sets":         "another Deployment may serve some consumers of a set; rotate sets in a Deployment without a selector",
+	} {
+		if other := l.process[name]; other.set {
+			l.fail(val.key, "set together with %s: %s", other.key, why)
+		}
+	}
+	if !election.Enabled {
+		l.fail(val.key, "needs leader election: the Lease shows other Deployments which namespaces this one serves; set %s to true", l.key("leaderElection.enabled"))
+	}
+	return val.text
 }
 
 // checkServes returns an error if a namespace is not served. It returns nil if the served

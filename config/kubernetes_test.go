@@ -116,6 +116,38 @@ func TestKubernetesRefuses(t *testing.T) {
 	}
 }
 
+// divided is the configuration of a Deployment with a selector, and more settings of the
+// cluster.
+func divided(more string) string {
+	return "secretsDestination: k8s_secrets\ncontainerMode: standalone\nkubernetes: {namespace: ns, namespaceSelector: \"team in (a, b), !legacy\"" + more + "}\n"
+}
+
+func TestNamespaceSelector(t *testing.T) {
+	cfg, warnings := load(t, fileSources(t, divided(""), nil, connection))
+	if k := cfg.Kubernetes; len(warnings) > 0 || k.NamespaceSelector != "team in (a, b), !legacy" || k.Namespaces != nil || len(k.Watched()) > 0 {
+		t.Errorf("got %+v, %v", k, warnings)
+	}
+	for name, c := range map[string]struct{ yaml, want string }{
+		"bad selector": {strings.Replace(divided(""), "!legacy", "legacy=a b", 1), "is not a label selector"},
+		"and a list":   {divided(", namespaces: [a]"), "remove one of the two"},
+		"and all":      {divided(", namespaces: ['*']"), "remove one of the two"},
+		"and Secrets":  {divided(", secrets: [{name: s, namespace: a, map: {k: v}}]"), "names their namespaces"},
+		"and sets":     {divided("") + "rotation: {sets: [{set: s, generate: {random: 32}}]}", "without a selector"},
+		"no election":  {divided("") + "leaderElection: {enabled: false}", "needs leader election"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := problems(t, fileSources(t, c.yaml, nil, connection))
+			if len(got) != 1 || !strings.HasSuffix(got[0].Key, ": kubernetes.namespaceSelector") || !strings.Contains(got[0].Message, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	_, warnings = load(t, fileSources(t, strings.Replace(divided(""), "standalone", "application", 1), nil, connection))
+	if len(warnings) != 1 || !strings.Contains(warnings[0].Message, "standalone only") {
+		t.Errorf("warnings %q", warnings)
+	}
+}
+
 func TestAllOfAClusterAtOnce(t *testing.T) {
 	src := sources(t, dict{"secrets-destination": "k8s_secrets", "container-mode": "standalone", "namespace-allowlist": "A,b.c,*",
 		"k8s-secrets": "- x", "removal-confirmations": "0"}, connection.with(dict{"SERVER_ADDRESS": "8080"}))

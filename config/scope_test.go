@@ -175,6 +175,7 @@ var changes = map[string]change{
 	"conjur.httpTimeoutSeconds":    {sidecarFile, "Seconds: 9", "Seconds: 8", "conjur.httpTimeoutSeconds", []string{""}},
 	"kubernetes.secrets":           {jobFile, "[one]", "[one, two]", "kubernetes.secrets.ns/two", nil},
 	"kubernetes.namespaces":        {clusterFile, "shop, till]", "shop, till, more]", "kubernetes.namespaces", nil},
+	"kubernetes.namespaceSelector": {"containerMode: standalone\nsecretsDestination: k8s_secrets\nkubernetes: {namespace: ns, namespaceSelector: team=a}\n", "team=a", "team=b", "kubernetes.namespaceSelector", nil},
 	"kubernetes.namespace":         {sidecarFile, "namespace: ns", "namespace: new", "kubernetes.namespace targets.ref.templateConfigMap", nil},
 	"kubernetes.podName":           {smallFile, "$MY_POD_NAME", "new", "kubernetes.podName", nil},
 	"kubernetes.nodeName":          {nodeFile, "$MY_NODE_NAME", "new", "kubernetes.nodeName targets.db.secrets", nil},

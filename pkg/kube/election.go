@@ -27,6 +27,8 @@ type Election struct {
 	// renewal; it must be shorter. RetryPeriod is the time between tries, at most half of
 	// RenewDeadline. Zero values mean 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Selector is published in the Lease; see [Client.Claims]. It may be empty.
+	Selector string
 }
 
 // Candidate is a participant of an election. Its methods, except Lead, are called one at

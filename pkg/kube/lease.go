@@ -114,6 +114,9 @@ func (l *lease) next(holder string, now metav1.MicroTime) *coordinationv1.Lease 
 		next = l.live.DeepCopy()
 		transitions = ptr.Deref(next.Spec.LeaseTransitions, 0)
 	}
+	if delete(next.Annotations, selectorAnnotation); l.Selector != "" {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, selectorAnnotation, l.Selector)
+	}
 	seconds := int32(l.LeaseDuration / time.Second)
 	switch {
 	case holder == "":

@@ -191,7 +191,7 @@ func (l *listWatch[T]) looked(ctx context.Context, refusal error) []watch.Event 
 }
 
 // watchRights says which rights a watch needs.
-const watchRights = "grant the verbs list and watch by a Role, with a RoleBinding to Syncer's service account"
+const watchRights = "grant the verbs list and watch by a Role or ClusterRole, with a binding to Syncer's service account"
 
 // Looking says why polling replaces a watch.
 func Looking(refusal error, every time.Duration) error {

@@ -18,6 +18,8 @@ var errNoTerm = errors.New("not sent: this process may have lost the Lease, and 
 // process can lead. Each write checks the clock itself, because a timer may fire late
 // after the process was suspended. The zero term limits nothing.
 type term struct {
+	guard func(ctx context.Context, namespace string) error // see Client.Guard; may be nil
+
 	mu        sync.Mutex
 	contested bool
 	until     time.Time       // zero: no known end
@@ -100,6 +102,9 @@ func (t *term) bind(r *http.Request, cancel context.CancelFunc) (release func() 
 	over, err := t.check()
 	if over != nil {
 		release = context.AfterFunc(over, cancel)
+	}
+	if namespace := guarded(r); err == nil && t.guard != nil && namespace != "" {
+		err = t.guard(r.Context(), namespace)
 	}
 	return release, err
 }

@@ -44,6 +44,28 @@ func TestWritesEndBeforeAnotherCanLead(t *testing.T) {
 	})
 }
 
+func TestAGuardDecidesOnWritesInItsNamespace(t *testing.T) {
+	refused, asked := errors.New("no"), ""
+	guarded := term{guard: func(_ context.Context, namespace string) error { asked = namespace; return refused }}
+	for _, c := range []struct{ method, url, asked string }{
+		{http.MethodPatch, "https://k/api/v1/namespaces/a/secrets/b", "a"},
+		{http.MethodPost, "https://k/prefix/apis/apps/v1/namespaces/c/deployments", "c"},
+		{http.MethodGet, "https://k/api/v1/namespaces/a/secrets/b", ""},
+		{http.MethodPost, "https://k/api/v1/namespaces/a/events", ""},
+		{http.MethodPut, "https://k/apis/coordination.k8s.io/v1/namespaces/a/leases/b", ""},
+		{http.MethodPost, "https://k/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", ""},
+	} {
+		asked = ""
+		r, err := http.NewRequestWithContext(t.Context(), c.method, c.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (bounded{&trip{}, &guarded}).RoundTrip(r); asked != c.asked || errors.Is(err, refused) != (c.asked != "") {
+			t.Errorf("%s %s: asked about %q: %v", c.method, c.url, asked, err)
+		}
+	}
+}
+
 // TestNoTimerIsNeeded: after a suspension others may run before the timers do.
 func TestNoTimerIsNeeded(t *testing.T) {
 	var term term

@@ -74,8 +74,8 @@ type Reporter interface {
 // Restarts restarts workloads after changes of the Secrets that they use. It notes the
 // new revisions in their Pod templates. It reads from the cluster each time which
 // workloads need a restart. Therefore a restart of this process, or another replica,
-// causes no restart, and no restart is forgotten. All fields except Quiet and PerHour are
-// required; Run must run.
+// causes no restart, and no restart is forgotten. All fields except Quiet, PerHour
+// and Serves are required; Run must run.
 type Restarts struct {
 	Cluster Cluster
 	// Quiet is how long a workload's Secrets must have been unchanged; 0 means 10 s. The
@@ -87,7 +87,10 @@ type Restarts struct {
 	Listener RestartListener
 	// Reporter is called with the state of a workload or a namespace.
 	Reporter Reporter
-	Log      *zap.Logger
+	// Serves, if not nil, reports whether this process still serves a namespace. If not,
+	// another process restarts its workloads.
+	Serves func(namespace string) bool
+	Log    *zap.Logger
 
 	mu      sync.Mutex
 	pending map[targets.Workload]*pendingRestart
@@ -209,7 +212,10 @@ func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRe
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	secrets := slices.Sorted(maps.Keys(d.secrets))
-	err := r.restart(ctx, w, secrets)
+	var err error
+	if r.Serves == nil || r.Serves(w.Namespace) {
+		err = r.restart(ctx, w, secrets)
+	}
 	over, budget := errors.AsType[*budgetError](err)
 	_, gone := errors.AsType[*missingError](err)
 	now := time.Now()

@@ -67,7 +67,7 @@ func newCluster(t *testing.T, mode config.Mode, sink workers.Sink, identities ..
 			ApplianceURL: "https://conjur.invalid", Account: "a", AuthnType: config.AuthnAPIKey, Login: "host/x", APIKey: secret.New([]byte("key")),
 		}})
 	}
-	p, err := newPipeline(Parts{Workers: 2, Log: zap.NewNop()}, newSettings(cfg), &records.Set{}, nil, client)
+	p, err := newPipeline(Parts{Workers: 2, Log: zap.NewNop()}, newSettings(cfg), &records.Set{}, nil, client, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

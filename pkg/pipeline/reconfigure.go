@@ -82,12 +82,33 @@ func (p *pipeline) apply(cfg *config.Config) error {
 		}
 	}
 	notify()
+	p.follow(next)
+	return nil
+}
+
+// follow runs the sources that a change wants, which was committed before.
+func (p *pipeline) follow(next change) {
 	wanted := p.sources()
 	p.running.keep(wanted)
 	next.finish()
 	p.texts.refresh()
 	p.running.start(wanted)
-	return nil
+}
+
+// rewatch follows the namespaces that the division now has. Everything else continues.
+func (p *pipeline) rewatch() error {
+	p.settings.applying.Lock()
+	defer p.settings.applying.Unlock()
+	if p.running.ctx == nil {
+		return nil
+	}
+	cfg := p.settings.config()
+	next, err := p.destination.prepare(cfg, cfg)
+	if err == nil {
+		next.commit()
+		p.follow(next)
+	}
+	return err
 }
 
 // changeLanes returns the lanes of another configuration and the lanes to stop. A lane

@@ -26,6 +26,7 @@ type secrets struct {
 	settings    *settings
 	set         *records.Set
 	cluster     *kube.Client
+	division    *division // nil: the configuration lists the namespaces
 	troubles    *health.Troubles
 	definitions *definer
 	restarts    *notify.Restarts
@@ -43,7 +44,7 @@ func (s *secrets) prime(context.Context) {}
 // follow the same Secrets, and adds new ones.
 func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 	there := s.watches()
-	for namespace, names := range cfg.Kubernetes.Watched() {
+	for namespace, names := range s.division.of(cfg.Kubernetes).Watched() {
 		if i := slices.IndexFunc(there, func(w *sources.Secrets) bool { return w.Namespace == namespace && slices.Equal(w.Names, names) }); i >= 0 {
 			all = append(all, there[i])
 			continue
@@ -89,6 +90,9 @@ func (s *secrets) sources() []source {
 
 // known returns the namespaces whose Secrets are not all known.
 func (s *secrets) known() error {
+	if _, err := s.division.ready(); err != nil {
+		return err
+	}
 	for _, watch := range s.watches() {
 		if err := watch.Complete(); err != nil {
 			return err
@@ -110,6 +114,10 @@ func (s *secrets) knows(namespace, secret string) bool {
 // ready returns an error if some readable Secrets are not known yet. It only remarks on
 // namespaces that Syncer may not read, unless no Secret at all may be read.
 func (s *secrets) ready() (remarks []string, err error) {
+	others, err := s.division.ready()
+	if err != nil {
+		return nil, err
+	}
 	for _, watch := range s.watches() {
 		switch err := watch.Complete(); {
 		case err == nil:
@@ -122,7 +130,7 @@ func (s *secrets) ready() (remarks []string, err error) {
 	if len(remarks) > 0 && len(remarks) == len(s.watches()) && len(s.set.Records()) == 0 {
 		return nil, listed("no Secret may be read", remarks)
 	}
-	return brief.Some(remarks, brief.Names), nil
+	return brief.Some(append(remarks, others...), brief.Names), nil
 }
 
 // newSet makes a set in which each tenant's Secrets have a budget.

@@ -27,6 +27,7 @@ type supervisor struct {
 	set      *records.Set    // of files
 	metrics  *health.Metrics // nil if no server exposes them
 	cluster  *kube.Client    // nil if not needed
+	division *division       // nil without a selector
 	started  time.Time
 
 	mu      sync.Mutex
@@ -43,6 +44,9 @@ func newSupervisor(settings *settings, parts Parts, set *records.Set) (s *superv
 	}
 	if needsCluster(cfg) {
 		s.cluster, err = connect.Kubernetes(cfg.Kubernetes, connect.Options{Version: parts.Version, Log: parts.Log})
+	}
+	if err == nil && cfg.Kubernetes.NamespaceSelector != "" {
+		s.division = newDivision(cfg.Kubernetes, s.cluster, parts.Log)
 	}
 	return s, err
 }
@@ -110,6 +114,7 @@ func (s *supervisor) elected(ctx context.Context) error {
 		LeaseDuration: election.Duration,
 		RenewDeadline: election.Duration * 2 / 3,
 		RetryPeriod:   election.Duration / 7,
+		Selector:      cfg.Kubernetes.NamespaceSelector,
 	}, c)
 	return errors.Join(err, c.worked)
 }
@@ -150,8 +155,11 @@ func (s *supervisor) work(ctx context.Context) error {
 		return err
 	}
 	defer s.show(nil)
+	var dividing sync.WaitGroup
+	dividing.Go(func() { s.division.run(intake, p.rewatch) })
 	p.ending.untilDone(intake)
 	stop()
+	dividing.Wait()
 	p.end()
 	p.close()
 	return p.ending.verdict()
@@ -165,7 +173,7 @@ func (s *supervisor) start(ctx context.Context) (*pipeline, error) {
 	if cfg := s.settings.config(); cfg.Destination == config.DestinationKubernetes { // others may have written meanwhile
 		set = newSet(cfg)
 	}
-	p, err := newPipeline(s.parts, s.settings, set, s.metrics, s.cluster)
+	p, err := newPipeline(s.parts, s.settings, set, s.metrics, s.cluster, s.division)
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ type pipeline struct {
 
 // newPipeline wires the parts as the configuration in effect says. They do nothing yet.
 // cluster is nil if no part needs it.
-func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *health.Metrics, cluster *kube.Client) (*pipeline, error) {
+func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *health.Metrics, cluster *kube.Client, division *division) (*pipeline, error) {
 	cfg, lanes, listeners, troubles := settings.config(), &lanes{}, &listeners{}, health.NewTroubles(parts.Log)
 	p := &pipeline{
 		parts: parts, settings: settings, set: set, metrics: metrics, troubles: troubles,
@@ -100,7 +100,7 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 	if cfg.Destination == config.DestinationFile {
 		p.wireFiles(cfg, cluster)
 	} else {
-		p.wireSecrets(cfg, cluster)
+		p.wireSecrets(cfg, cluster, division)
 	}
 	if p.app != nil {
 		p.app.known, p.announcer, p.sink = p.inventory.known, p.app, journaled{p.sink, p.app}
@@ -147,13 +147,14 @@ func (p *pipeline) wireFiles(cfg *config.Config, cluster *kube.Client) {
 
 // wireSecrets wires the Kubernetes Secrets: what defines them, what reports on them, and
 // what rotates the sets in them.
-func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client) {
+func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client, division *division) {
 	p.clients.MayWrite = cluster.MayWrite
 	sink := kubesecrets.New(cluster.Core)
 	sink.Remarker = p.troubles
-	s := &secrets{settings: p.settings, set: p.set, cluster: cluster, texts: p.texts, troubles: p.troubles}
+	s := &secrets{settings: p.settings, set: p.set, cluster: cluster, division: division, texts: p.texts, troubles: p.troubles}
 	events := newEvents(p.set, cluster, p.metrics, p.troubles)
 	events.restarts = newRestarts(cfg, cluster, events, p.troubles, p.parts.Log)
+	events.restarts.Serves = division.serves
 	accounts := newAccounts(p.set, cluster, s.knows, events, p.troubles, p.parts.Log)
 	fights := newFights(p.lanes, events, p.metrics)
 	s.definitions = &definer{

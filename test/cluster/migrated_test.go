@@ -83,7 +83,7 @@ func TestSomeOfAllNamespacesAreServed(t *testing.T) {
 	eventually(t, "ready", w.ready)
 	p.Stop()
 
-	grantNamespaces(t, w.namespace, "partly")
+	grantNamespaces(t, w.namespace, "partly", "list")
 	w.moveAddress()
 	p = w.start()
 	eventually(t, "the Secret of another namespace", func() bool { return value(joined) == w.Value[id] })
@@ -102,17 +102,17 @@ func TestSomeOfAllNamespacesAreServed(t *testing.T) {
 	p.Stop()
 }
 
-// grantNamespaces lets a service account list the namespaces until the test
-// ends.
-func grantNamespaces(t *testing.T, namespace, account string) {
+// grantNamespaces gives a service account verbs for the namespaces, until the
+// test ends or revoke is called.
+func grantNamespaces(t *testing.T, namespace, account string, verbs ...string) (revoke func()) {
 	t.Helper()
 	rbac, err := rbacv1client.NewForConfig(plane.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := metav1.ObjectMeta{Name: "namespaces-" + namespace}
-	role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}}}
-	if _, err := rbac.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+	role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: verbs}}}
+	if _, err := rbac.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -122,5 +122,10 @@ func grantNamespaces(t *testing.T, namespace, account string) {
 	}
 	if _, err := rbac.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	return func() {
+		if err := rbac.ClusterRoleBindings().Delete(t.Context(), name.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

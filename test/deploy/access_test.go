@@ -54,6 +54,10 @@ func TestRights(t *testing.T) {
 			"":       {"events create patch", "secrets get list watch patch"},
 			"syncer": {leases + "create", leases + "get update [syncer]"},
 		}},
+		"divided": {conjurWith("kubernetes: {namespaceSelector: team=shop}"), map[string][]string{
+			"":       {"events create patch", "namespaces get list watch", "secrets get list watch patch"},
+			"syncer": {leases + "create", leases + "get update [syncer]", leases + "list"},
+		}},
 		"listed": {conjurWith("kubernetes: {secrets: [b, a, {name: c, create: true, restart: [deployment/shop, StatefulSet/db], groups: {g: {secrets: [x], templateConfigMap: templates/t}}}]}"), map[string][]string{
 			"syncer": {
 				"configmaps get list watch [templates]", "deployments.apps get patch [shop]", "events create patch",

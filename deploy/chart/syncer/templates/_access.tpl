@@ -1,6 +1,7 @@
 {{/*
 The served namespaces, as a JSON list: those of the listed Secrets, else those
 of the configuration, else the release's namespace. ["*"] means all.
+A selector may match any of them.
 */}}
 {{- define "syncer.namespaces" -}}
 {{- $kubernetes := .Values.config.kubernetes | default dict -}}
@@ -8,10 +9,17 @@ of the configuration, else the release's namespace. ["*"] means all.
 {{- range $secret := $kubernetes.secrets -}}
 {{- $namespaces = append $namespaces (include "syncer.namespaceOf" (list $ $secret)) -}}
 {{- end -}}
-{{- if not $namespaces -}}
+{{- if include "syncer.divides" . -}}
+{{- $namespaces = list "*" -}}
+{{- else if not $namespaces -}}
 {{- $namespaces = eq .Values.shape "job" | ternary list ($kubernetes.namespaces | default list) | default (list .Release.Namespace) -}}
 {{- end -}}
 {{ $namespaces | uniq | sortAlpha | toJson }}
+{{- end -}}
+
+{{/* "true" when Deployments divide the namespaces by a label selector. */}}
+{{- define "syncer.divides" -}}
+{{- if and (eq .Values.shape "deployment") (.Values.config.kubernetes | default dict).namespaceSelector -}}true{{- end -}}
 {{- end -}}
 
 {{/* The namespace of an item of config.kubernetes.secrets: a name, or a map. */}}

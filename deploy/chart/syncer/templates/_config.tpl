@@ -31,7 +31,7 @@ follow from the release.
 {{- $_ := set $server "address" (printf ":%d" (int .Values.port)) -}}
 {{- $_ := set $config "server" $server -}}
 {{- if not $config.refresh }}{{ $_ := set $config "refresh" (dict "enabled" true) }}{{ end -}}
-{{- if not $kubernetes.namespaces -}}
+{{- if not (or $kubernetes.namespaces $kubernetes.namespaceSelector) -}}
 {{- $_ := set $kubernetes "namespaces" (include "syncer.namespaces" . | fromJsonArray) -}}
 {{- end -}}
 {{- $election := $config.leaderElection | default dict -}}
