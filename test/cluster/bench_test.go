@@ -57,14 +57,7 @@ func BenchmarkCluster(b *testing.B) {
 
 func measure(b *testing.B, nodes int) {
 	w := newWorld(b)
-	size := benchSecrets
-	if set := os.Getenv("SYNCER_BENCH_SECRETS"); set != "" {
-		var err error
-		if size, err = strconv.Atoi(set); err != nil || size < benchSharers {
-			b.Fatalf("SYNCER_BENCH_SECRETS is %q, want a number from %d", set, benchSharers)
-		}
-	}
-	ids := make([]string, size)
+	ids := make([]string, benchSize(b))
 	for i := range ids {
 		ids[i] = fmt.Sprintf("app/var%05d", i)
 	}
@@ -103,6 +96,20 @@ func measure(b *testing.B, nodes int) {
 	b.ReportMetric(float64(p.Memory("RssAnon"))/(1<<20), "MiB-anonymous")
 	b.ReportMetric(0, "ns/op") // says nothing here
 	p.Stop()
+}
+
+// benchSize is the number of Secrets.
+func benchSize(t testing.TB) int {
+	t.Helper()
+	set := os.Getenv("SYNCER_BENCH_SECRETS")
+	if set == "" {
+		return benchSecrets
+	}
+	size, err := strconv.Atoi(set)
+	if err != nil || size < benchSharers {
+		t.Fatalf("SYNCER_BENCH_SECRETS is %q, want a number from %d", set, benchSharers)
+	}
+	return size
 }
 
 // report gives the median and the 99th percentile by nearest rank, in

@@ -16,8 +16,9 @@ import (
 )
 
 var (
-	plane  *kubetest.ControlPlane
-	binary string // syncer, built with the race detector
+	plane      *kubetest.ControlPlane
+	binary     string // syncer, built with the race detector
+	bareBinary string // the baseline of benchmarks
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +32,10 @@ func build(dir string) error {
 	flags := []string{"-race"}
 	if flag.Lookup("test.bench").Value.String() != "" {
 		flags = []string{"-trimpath", "-ldflags=-s -w"}
+		bareBinary = filepath.Join(dir, "bare")
+		if err := gobuild.Build(bareBinary, "", "./bare", flags...); err != nil {
+			return err
+		}
 	}
 	binary = filepath.Join(dir, "syncer")
 	return gobuild.Build(binary, "", "../../cmd/syncer", flags...)

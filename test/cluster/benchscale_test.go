@@ -1,0 +1,235 @@
+//go:build long
+
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// The size of BenchmarkScale, besides that of BenchmarkCluster.
+const (
+	scaleTemplated = 1000 // Secrets with a template
+	scaleEdits     = 5    // of the template
+	scaleIdle      = 30 * time.Second
+)
+
+// BenchmarkScale compares Syncer with a bare client-go program that writes as many
+// Secrets with as many requests at a time, in another namespace of the same API server
+// (test/cluster/bare). Both are processes. They take turns, or are idle together.
+func BenchmarkScale(b *testing.B) {
+	for b.Loop() {
+		syncer, bare, watching := newSides(b)
+		var table strings.Builder
+		row := func(what string, syncer, bare float64) {
+			fmt.Fprintf(&table, "| %s | %.4g | %.4g | %.2f |\n", what, syncer, bare, syncer/bare)
+		}
+		for _, s := range []*side{syncer, bare, watching} {
+			s.run()
+			s.base = s.process.Memory("VmHWM")
+			s.process.Stop()
+		}
+		size := float64(benchSize(b))
+		syncer.fill()
+		bare.fill()
+		for _, s := range []*side{bare, syncer} {
+			s.seen = s.follow(s.namespace, "")
+			s.seconds = s.timeFill()
+		}
+		row("s to fill", syncer.seconds, bare.seconds)
+		watching.run()
+		idle := make([]float64, 3)
+		for i, s := range []*side{syncer, bare, watching} {
+			idle[i] = -s.process.CPU().Seconds()
+		}
+		time.Sleep(scaleIdle) // what is measured is what happens meanwhile
+		for i, s := range []*side{syncer, bare, watching} {
+			idle[i] = (idle[i] + s.process.CPU().Seconds()) * 1000 / scaleIdle.Seconds()
+		}
+		row("ms of CPU a second, idle", idle[0], idle[2])
+		for _, field := range []string{"VmHWM", "VmRSS"} {
+			of := func(s *side) float64 { return float64(s.process.Memory(field)) }
+			row(field+" in MiB", of(syncer)/(1<<20), of(watching)/(1<<20))
+			per := func(s *side) float64 { return (of(s) - float64(s.base)) / 1024 / size }
+			row(field+" in KiB for each Secret", per(syncer), per(watching))
+			row(field+" in KiB for each Secret, bare one that also fills", per(syncer), per(bare))
+		}
+		watching.process.Stop()
+		var created, edited [2][]time.Duration
+		for i := range benchCreated {
+			for j, s := range []*side{syncer, bare} {
+				created[j] = append(created[j], s.timeCreation(i))
+			}
+		}
+		for i := range scaleEdits {
+			for j, s := range []*side{syncer, bare} {
+				edited[j] = append(edited[j], s.timeEdit(i))
+			}
+		}
+		for _, share := range []float64{0.5, 0.99} {
+			row(fmt.Sprintf("ms created → filled, p%.0f", 100*share), percentile(created[0], share), percentile(created[1], share))
+		}
+		row(fmt.Sprintf("ms until the %d Secrets of a template are written, median", scaleTemplated), percentile(edited[0], 0.5), percentile(edited[1], 0.5))
+		b.Logf("%.0f Secrets, base of Syncer %d KiB, of the bare program %d KiB\n| | Syncer | bare | ratio |\n%s", size, syncer.base>>10, watching.base>>10, table.String())
+		bare.process.Stop()
+		syncer.restart(bare)
+		syncer.handOver()
+		b.ReportMetric(0, "ns/op") // says nothing here
+	}
+}
+
+// side is one of the programs that are compared, with a namespace that only it serves.
+type side struct {
+	*world
+	run     func() // starts the process, and returns when it knows the Secrets
+	want    func(i int) string
+	process *proctest.Process
+	base    int64 // memory without Secrets
+	seen    *following
+	seconds float64
+}
+
+func newSides(b *testing.B) (syncer, bare, watching *side) {
+	w := newWorld(b)
+	w.settings = append(w.settings, "namespaceMemory: 1024")
+	ids := make([]string, benchSize(b))
+	for i := range ids {
+		ids[i] = fmt.Sprintf("app/var%05d", i)
+	}
+	w.Variables(append(ids, "new")...)
+	syncer = &side{world: w, want: func(i int) string {
+		if i < 0 {
+			return w.Value["new"]
+		}
+		return w.Value[ids[i]]
+	}}
+	syncer.run = func() {
+		syncer.process = w.start()
+		eventually(b, "ready", w.ready)
+	}
+	other := *w
+	other.namespace = plane.Namespace(b)
+	for _, s := range []**side{&bare, &watching} {
+		value := ""
+		if s == &bare {
+			value = w.Value["new"] // as long as the others
+		}
+		*s = &side{world: &other, want: func(int) string { return value }}
+		(*s).run = func() {
+			(*s).process = proctest.Spawn(b, bareBinary, proctest.Environ(nil), "-kubeconfig", plane.Kubeconfig(),
+				"-namespace", other.namespace, "-value", value, "-templated", scaleName(min(scaleTemplated, len(ids))))
+			eventually(b, "the Secrets known", func() bool { return (*s).process.Log() != "" })
+		}
+	}
+	return syncer, bare, watching
+}
+
+func scaleName(i int) string { return fmt.Sprintf("s%05d", i) }
+
+// fill makes the Secrets, and the template of the first of them.
+func (s *side) fill() {
+	s.template("layout", "t", "0")
+	var makers sync.WaitGroup
+	const atOnce = 4
+	for first := range atOnce {
+		makers.Go(func() {
+			for i := first; i < benchSize(s.TB); i += atOnce {
+				id := fmt.Sprintf("app/var%05d", i)
+				s.secret(scaleName(i), map[string]string{"value": id}, func(secret *corev1.Secret) {
+					if i < scaleTemplated {
+						secret.Annotations["conjur.org/conjur-secrets.out"] = "- v: " + id + "\n"
+						secret.Annotations["conjur.org/secret-file-template-configmap.out"] = "layout/t"
+					}
+				})
+			}
+		})
+	}
+	makers.Wait()
+}
+
+// timeFill is from before the start of the process until all Secrets are filled.
+func (s *side) timeFill() (seconds float64) {
+	begin := time.Now()
+	s.run()
+	for i := range benchSize(s.TB) {
+		s.seen.await(s.TB, scaleName(i), "value", s.want(i))
+	}
+	return time.Since(begin).Seconds()
+}
+
+func (s *side) timeCreation(i int) time.Duration {
+	name := fmt.Sprintf("t%d", i) // after those with the template
+	s.secret(name, map[string]string{"value": "new"})
+	begin := time.Now()
+	return s.seen.await(s.TB, name, "value", s.want(-1)).Sub(begin)
+}
+
+// timeEdit is until the last of the Secrets with the template is written.
+func (s *side) timeEdit(i int) time.Duration {
+	text := strconv.Itoa(i + 1)
+	s.template("layout", "t", text)
+	begin := time.Now()
+	var last time.Time
+	for j := range min(scaleTemplated, benchSize(s.TB)) {
+		last = slices.MaxFunc([]time.Time{last, s.seen.await(s.TB, scaleName(j), "out", text)}, time.Time.Compare)
+	}
+	return last.Sub(begin)
+}
+
+// restart measures a start of Syncer when all Secrets are up to date, and one of the
+// bare program, which then only lists.
+func (s *side) restart(bare *side) {
+	s.process.Stop()
+	begin := time.Now()
+	bare.run()
+	listed := time.Since(begin)
+	bare.process.Stop()
+	s.count("restart", func() { s.run() }, fmt.Sprintf("; the bare program listed them in %.2f s", listed.Seconds()))
+}
+
+// handOver measures a change of the leader when all Secrets are up to date.
+func (s *side) handOver() {
+	first := s.process
+	s.moveAddress()
+	s.process = s.start()
+	eventually(s, "the second to see the leader", func() bool { return strings.Contains(s.process.Log(), "Leader") })
+	s.count("change of leader", func() {
+		first.Stop()
+		eventually(s, "the second to lead", func() bool {
+			_, metrics := s.get("/metrics")
+			return strings.Contains(metrics, "syncer_leader 1")
+		})
+		eventually(s, "all proven", s.ready)
+	}, "")
+	s.process.Stop()
+}
+
+// count logs the time and the requests until all Secrets are proven.
+func (s *side) count(what string, do func(), more string) {
+	begin, before := time.Now(), s.Server.Counts()
+	do()
+	took, after := time.Since(begin), s.Server.Counts()
+	verbs := map[string]int{}
+	for _, c := range plane.Calls(s, kubetest.ByUser(s.user()), kubetest.Since(begin)) {
+		if c.Resource != "leases" {
+			verbs[c.Verb+" "+c.Resource]++
+		}
+	}
+	var list []string
+	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
+		list = append(list, fmt.Sprintf("%d %s", verbs[verb], verb))
+	}
+	s.Logf("%s: %.2f s until all are proven; to the API server: %s; to Conjur: %d reads, %d log-ins%s", what, took.Seconds(),
+		strings.Join(list, ", "), after.Data-before.Data, after.Authentications-before.Authentications, more)
+}
