@@ -66,7 +66,7 @@ func TestAHistoryThatIsGoneIsReadAnew(t *testing.T) {
 		<-r.Context().Done()
 	})
 	h := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, h).Run)
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, nil, h).Run)
 	var heard []string
 	for range 6 {
 		heard = append(heard, next(t, h.heard, "all"))
@@ -99,7 +99,7 @@ func TestAnAPIServerThatDoesNotStreamListsIsAskedForOne(t *testing.T) {
 		}
 	})
 	h := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, h).Run)
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, nil, h).Run)
 	h.expect(t, "put: a ", "put: b ", "put: c ")
 	h.await(t, "well")
 }
@@ -112,7 +112,7 @@ func TestAnAPIServerThatIsTooBusyIsReported(t *testing.T) {
 		say(statusJSON, "too many requests", "TooManyRequests", 429)
 	})
 	h := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, h).Run)
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, nil, h).Run)
 	h.await(t, "failing: ", "too many requests")
 	h.await(t, "failing: ", "too many requests")
 }
@@ -121,7 +121,7 @@ func TestAnAPIServerThatIsTooBusyIsReported(t *testing.T) {
 func TestAGatewayThatClosesConnectionsIsReported(t *testing.T) {
 	c := played(t, func(http.ResponseWriter, *http.Request, func(string, ...any)) { panic(http.ErrAbortHandler) })
 	h := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, h).Run)
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, nil, h).Run)
 	for range 3 {
 		if state := next(t, h.state, "a trouble"); !strings.Contains(state, "failing: ") {
 			t.Errorf("state %q", state)
@@ -137,6 +137,6 @@ func TestAnObjectOfAnotherKindIsNoSecret(t *testing.T) {
 		<-r.Context().Done()
 	})
 	h := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, h).Run)
+	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, nil, h).Run)
 	h.expect(t, "put: a ")
 }

@@ -17,7 +17,7 @@ func (*puts) Remark(error)         {}
 // change that was stored meanwhile has an event of its own.
 func TestARepetitionIsNotTheChangeThatFollowsIt(t *testing.T) {
 	var heard puts
-	w := (&Client{}).WatchSecrets(Selection{}, &heard)
+	w := (&Client{}).WatchSecrets(Selection{}, nil, &heard)
 	at := func(version string) *Secret {
 		return &Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", ResourceVersion: version}}
 	}

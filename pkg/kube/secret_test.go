@@ -38,7 +38,7 @@ func TestASecretHoldsWhatIsOfInterestOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := hear()
-	w := c.WatchSecrets(kube.Selection{Namespace: ns, Name: "db"}, h)
+	w := c.WatchSecrets(kube.Selection{Namespace: ns, Name: "db"}, nil, h)
 	running(t, w.Run)
 	h.expect(t, "put: db user: app/user")
 	stored, _ := w.Find(ns, "db")
@@ -81,7 +81,7 @@ func TestAllLabelledSecretsAreReadPageByPage(t *testing.T) {
 	cluster.Bind(t, ns, "app", rules("secrets", "list"))
 	c := connect(t, cluster.Token(t, ns, "app"))
 	h := hear()
-	if err := c.WatchSecrets(kube.Selection{Namespace: ns}, h).Look(t.Context()); err != nil {
+	if err := c.WatchSecrets(kube.Selection{Namespace: ns}, nil, h).Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(h.heard) != count {
@@ -90,7 +90,7 @@ func TestAllLabelledSecretsAreReadPageByPage(t *testing.T) {
 	if calls := cluster.Calls(t, kubetest.ByUser(kubetest.UserName(ns, "app"))); len(calls) != 51 {
 		t.Errorf("%d calls for %d secrets, want 51", len(calls), count)
 	}
-	if err := c.WatchSecrets(kube.Selection{}, h).Look(t.Context()); !apierrors.IsForbidden(err) {
+	if err := c.WatchSecrets(kube.Selection{}, nil, h).Look(t.Context()); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, want that all namespaces are forbidden", err)
 	}
 }

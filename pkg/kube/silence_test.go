@@ -39,7 +39,7 @@ func watchChild() bool {
 	if err != nil {
 		panic(err)
 	}
-	w := c.WatchSecrets(kube.Selection{Namespace: args[1]}, noting[*kube.Secret]{
+	w := c.WatchSecrets(kube.Selection{Namespace: args[1]}, nil, noting[*kube.Secret]{
 		put:  func(s *kube.Secret) { fmt.Println(mapOf(s)) },
 		gone: func(_, name string) { fmt.Println("gone", name) },
 	})

@@ -79,8 +79,9 @@ type Watch[T object] struct {
 	absent bool       // the handler knows that the object selected by name is absent
 }
 
-// WatchSecrets returns a Watch of Secrets.
-func (c *Client) WatchSecrets(s Selection, h Handler[*Secret]) *Watch[*Secret] {
+// WatchSecrets returns a Watch of Secrets. If see is not nil, it is called with each
+// Secret before its values are wiped.
+func (c *Client) WatchSecrets(s Selection, see func(*corev1.Secret), h Handler[*Secret]) *Watch[*Secret] {
 	w := &Watch[*Secret]{Selection: s, log: c.log, handler: h}
 	w.inform("secrets", secretAPI{selected{c, "secrets", s}, w}, func(o any) (any, error) {
 		secret, stripped := o.(*Secret)
@@ -88,6 +89,9 @@ func (c *Client) WatchSecrets(s Selection, h Handler[*Secret]) *Watch[*Secret] {
 			found, ok := o.(*corev1.Secret)
 			if !ok {
 				return o, nil
+			}
+			if see != nil {
+				see(found)
 			}
 			secret = strip(found)
 		}

@@ -94,7 +94,7 @@ func TestLabelledSecretsAreFollowed(t *testing.T) {
 	create(t, api, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}})
 	cluster.Bind(t, ns, "app", rules("secrets", "list", "watch"))
 	h := hear()
-	w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns}, h)
+	w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns}, nil, h)
 	if w.Synced() {
 		t.Error("synced before it ran")
 	}
@@ -129,7 +129,7 @@ func TestASecretIsFollowedByNameUnderARoleThatNamesIt(t *testing.T) {
 	cluster.Bind(t, ns, "app", rule)
 	c := connect(t, cluster.Token(t, ns, "app"))
 	h := hear()
-	running(t, c.WatchSecrets(kube.Selection{Namespace: ns, Name: "mine"}, h).Run)
+	running(t, c.WatchSecrets(kube.Selection{Namespace: ns, Name: "mine"}, nil, h).Run)
 	h.expect(t, "gone: mine")
 	create(t, api, managed("theirs", nil))
 	create(t, api, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}})
@@ -138,7 +138,7 @@ func TestASecretIsFollowedByNameUnderARoleThatNamesIt(t *testing.T) {
 	h.expect(t, "gone: mine")
 
 	theirs := hear()
-	w := c.WatchSecrets(kube.Selection{Namespace: ns, Name: "theirs"}, theirs)
+	w := c.WatchSecrets(kube.Selection{Namespace: ns, Name: "theirs"}, nil, theirs)
 	running(t, w.Run)
 	theirs.await(t, "failing: ", "forbidden", "grant the verbs list and watch", "trying again every 10s")
 	if w.Synced() || len(theirs.heard) > 0 {
@@ -155,7 +155,7 @@ func TestTheLabelledSecretsOfAllNamespacesAreFollowed(t *testing.T) {
 			heard <- word + namespace + "/" + name
 		}
 	}
-	running(t, connect(t, "").WatchSecrets(kube.Selection{}, noting[*kube.Secret]{
+	running(t, connect(t, "").WatchSecrets(kube.Selection{}, nil, noting[*kube.Secret]{
 		put:  func(s *kube.Secret) { note("", s.Namespace, s.Name) },
 		gone: func(namespace, name string) { note("gone ", namespace, name) },
 	}).Run)
@@ -182,7 +182,7 @@ func TestWithoutTheRightToWatchThereAreLooks(t *testing.T) {
 			create(t, api, managed("a", map[string]string{"conjur-map": "one"}))
 			cluster.Bind(t, ns, "app", rules("secrets", verb))
 			h := hear()
-			w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns, Name: name, Interval: 20 * time.Millisecond}, h)
+			w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns, Name: name, Interval: 20 * time.Millisecond}, nil, h)
 			running(t, w.Run)
 			h.expect(t, "put: a one")
 			h.await(t, "limited: ", "forbidden", "grant the verbs list and watch", "reading it every 20ms")
@@ -218,7 +218,7 @@ func TestRightsComeAndGo(t *testing.T) {
 	ns := cluster.Namespace(t)
 	create(t, secrets(t, ns), managed("a", nil))
 	h := hear()
-	w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns, Interval: 20 * time.Millisecond}, h)
+	w := connect(t, cluster.Token(t, ns, "app")).WatchSecrets(kube.Selection{Namespace: ns, Interval: 20 * time.Millisecond}, nil, h)
 	running(t, w.Run)
 	h.await(t, "failing: ", "forbidden", "trying again every 20ms")
 	revoke := cluster.Bind(t, ns, "app", rules("secrets", "list"))
@@ -242,7 +242,7 @@ func TestEachNamespaceIsReadThatMayBe(t *testing.T) {
 	token := cluster.Token(t, mine, "app")
 	cluster.Bind(t, mine, "app", rules("secrets", "list"))
 	h := hear()
-	w := connect(t, token).WatchSecrets(kube.Selection{Known: func() []string { return []string{mine, closed} }, Interval: 20 * time.Millisecond}, h)
+	w := connect(t, token).WatchSecrets(kube.Selection{Known: func() []string { return []string{mine, closed} }, Interval: 20 * time.Millisecond}, nil, h)
 	running(t, w.Run)
 	h.expect(t, "put: in-"+mine+" ")
 	h.await(t, "failing: ", "only these namespaces are known: "+mine+", "+closed, "1 of 2 namespaces are not served", "grant the verbs list and watch")
@@ -263,7 +263,7 @@ func TestAWatchGoesOnWhenTheAPIServerIsBack(t *testing.T) {
 	api := secrets(t, ns)
 	create(t, api, managed("a", nil))
 	h := hear()
-	w := connect(t, "").WatchSecrets(kube.Selection{Namespace: ns}, h)
+	w := connect(t, "").WatchSecrets(kube.Selection{Namespace: ns}, nil, h)
 	running(t, w.Run)
 	h.await(t, "well")
 	h.expect(t, "put: a ")
@@ -289,7 +289,7 @@ func TestAWatchStopsWhileTheAPIServerIsAway(t *testing.T) {
 	c := connect(t, "")
 	begin := func() (h *hearing, stop func()) {
 		h = hear()
-		return h, running(t, c.WatchSecrets(kube.Selection{Namespace: ns}, h).Run)
+		return h, running(t, c.WatchSecrets(kube.Selection{Namespace: ns}, nil, h).Run)
 	}
 	soon := func(how string, stop func()) {
 		t.Helper()
@@ -377,7 +377,7 @@ func TestDefinitionsBeyondTheRoomAreDropped(t *testing.T) {
 		create(t, api, managed(fmt.Sprint("s", i), map[string]string{"conjur-map": conjurMap}))
 	}
 	h := hear()
-	w := c.WatchSecrets(kube.Selection{Namespace: ns, Definitions: 2500}, h)
+	w := c.WatchSecrets(kube.Selection{Namespace: ns, Definitions: 2500}, nil, h)
 	running(t, w.Run)
 	crowded := func() (n int) {
 		for _, s := range w.Stored() {

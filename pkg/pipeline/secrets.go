@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/secretsync/syncer/config"
@@ -14,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
@@ -57,6 +59,7 @@ func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 			Interval:    secretsLook,
 			Definitions: s.set.Budget / 8,
 			Handler:     s.definitions,
+			See:         func(found *corev1.Secret) { kubesecrets.Foresee(s.set, found) },
 			Reporter:    s.troubles,
 		})
 	}

@@ -41,6 +41,9 @@ type State struct {
 	Members []string
 	// Sets are the Sets of the last applied Changes.
 	Sets map[string]targets.DeliveredSet
+	// Seen is for the Record of an Apply before the receiver wipes the values, so that
+	// the sink need not read again. nil is allowed.
+	Seen any
 }
 
 // Changes describes a change of a target. The zero Changes changes nothing.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/secretsync/syncer/pkg/kube"
@@ -45,6 +46,8 @@ type Secrets struct {
 	// Interval is the time between reads of Secrets that may not be watched.
 	Interval time.Duration
 	Handler  SecretHandler
+	// See, if not nil, is called with each Secret before its values are wiped.
+	See func(*corev1.Secret)
 	// Reporter is called with the reasons why Secrets cannot be read or watched. It
 	// remarks if they may be read but not watched.
 	Reporter Remarker
@@ -192,7 +195,7 @@ func (s *Secrets) prepare() {
 	}
 	for _, name := range names {
 		w := &secretWatch{all: s}
-		w.Watch = s.Client.WatchSecrets(kube.Selection{Namespace: s.Namespace, Name: name, Known: s.Known, Definitions: s.Definitions, Interval: s.Interval}, w)
+		w.Watch = s.Client.WatchSecrets(kube.Selection{Namespace: s.Namespace, Name: name, Known: s.Known, Definitions: s.Definitions, Interval: s.Interval}, s.See, w)
 		s.watches = append(s.watches, w)
 	}
 }

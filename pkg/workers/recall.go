@@ -97,5 +97,6 @@ func (s *Syncer) lookOnce(ctx context.Context, j *job) {
 // see records the state that the sink has found.
 func (j *job) see(have sinks.State) {
 	j.Status.See(have.Sight)
+	j.Seen = have.Seen
 	j.Status.Bare = len(have.Parts) == 0 && !have.Stale
 }

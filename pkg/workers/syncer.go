@@ -175,7 +175,7 @@ func (s *Syncer) deliver(reading, writing context.Context, j *job, answers map[s
 		d.tellBare(j.Status.Bare)
 		return result
 	}
-	have, err := s.look(reading, j)
+	have, err := s.look(reading, j, d.want.Parts)
 	if err != nil {
 		result.Err = err
 		return result
@@ -211,19 +211,6 @@ func (s *Syncer) begin(ctx context.Context, keys []targets.Key, report func(Resu
 		}
 	}
 	return ready, unlisted
-}
-
-// look reads the existing content of a target.
-func (s *Syncer) look(ctx context.Context, j *job) (have sinks.State, err error) {
-	have, err = j.read(ctx)
-	if err == nil {
-		err = ctx.Err() // the draft's input may be incomplete
-	}
-	if err != nil {
-		return have, failed("reading", j.Spec, err)
-	}
-	j.see(have)
-	return have, nil
 }
 
 // plan returns the changes that make the existing content the wanted content. Uncertain

@@ -56,7 +56,7 @@ func TestReplicasHandOver(t *testing.T) {
 	first.Stop()
 	eventually(t, "the second to work", func() bool {
 		_, metrics := w.get("/metrics")
-		return strings.Contains(metrics, "syncer_leader 1")
+		return strings.Contains(metrics, "\nsyncer_leader 1\n")
 	})
 	w.polls(2)
 	if now := w.read("db").Annotations["conjur.org/secret-revision"]; now != revision {

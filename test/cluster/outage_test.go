@@ -142,7 +142,7 @@ func TestTermLostAndWonAgain(t *testing.T) {
 	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	leads := func(n string) bool {
 		_, metrics := w.get("/metrics")
-		return strings.Contains(metrics, "syncer_leader "+n)
+		return strings.Contains(metrics, "\nsyncer_leader "+n+"\n")
 	}
 	eventually(t, "the first term", func() bool { return leads("1") })
 	before := w.read("db").ResourceVersion

@@ -78,6 +78,9 @@ func (k *Sink) write(ctx context.Context, r records.Record, live *corev1.Secret,
 		}
 		return after, err
 	}
+	if e.known {
+		return nil, errConflict // an update needs all data
+	}
 	after, updateErr := k.update(ctx, r, live, e)
 	if live.UID != "" && apierrors.IsForbidden(updateErr) {
 		return nil, err // only patch could do it

@@ -27,6 +27,7 @@ type secretEdit struct {
 	members []string          // members to record; nil keeps the recorded ones
 	sets    *string           // annotation of sets, "" for none; nil keeps it
 	first   bool              // the Secret never held anything of ours
+	known   bool              // the Secret was not read; see known
 }
 
 // newSecret returns the Secret to create for a target. It has no UID.

@@ -15,12 +15,15 @@ func revisionOf(r records.Record, annotations map[string]string, ours map[string
 	if annotations[targets.RevisionAnnotation] == "" {
 		return r.Status.Revision
 	}
-	ofRevision := map[string]bool{targets.RevisionAnnotation: true, targets.RevisedAnnotation: true, targets.FilledAnnotation: true}
-	now := records.Revision{Print: r.Print("", ours), Annotations: among(annotations, ofRevision, false)}
+	now := records.Revision{Print: r.Print("", ours), Annotations: annotationsOfRevision(annotations)}
 	if before := r.Status.Revision; now.Print == before.Print && maps.Equal(now.Annotations, before.Annotations) {
 		return before // share one copy in memory
 	}
 	return now
+}
+
+func annotationsOfRevision(annotations map[string]string) map[string]string {
+	return among(annotations, map[string]bool{targets.RevisionAnnotation: true, targets.RevisedAnnotation: true, targets.FilledAnnotation: true}, false)
 }
 
 // nextAnnotations returns the annotations of a write that changes the data to ours.

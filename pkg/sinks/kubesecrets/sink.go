@@ -100,10 +100,12 @@ func (k *Sink) Read(ctx context.Context, r records.Record) (sinks.State, error) 
 	if t.Secret.UID != "" && string(live.UID) != t.Secret.UID {
 		return sinks.State{}, failed(t, errReplaced)
 	}
+	kept := keep(live)
 	state, err := stateOf(live, t)
 	if err != nil {
 		return sinks.State{}, failed(t, err)
 	}
+	state.Seen = kept
 	ours := map[string][]byte{}
 	for key, value := range state.Parts {
 		ours[key] = value.Bytes()
@@ -167,22 +169,27 @@ func (k *Sink) Apply(ctx context.Context, r records.Record, c sinks.Changes) (re
 	uid, _, _ := strings.Cut(left.Version, "/")
 	seen := types.UID(cmp.Or(r.Spec.Secret.UID, uid))
 	var err error
+	live := known(r, c)
 	for attempt := range maxAttempts {
 		if err = pause(ctx, attempt); err != nil {
 			break
 		}
-		if left, err = k.apply(ctx, r, c, seen); !errors.Is(err, errConflict) {
+		if left, err = k.apply(ctx, r, c, seen, live); !errors.Is(err, errConflict) {
 			break
 		}
+		live = nil
 	}
 	return left, failed(r.Spec, err)
 }
 
 // apply makes one attempt. seen is the UID that the Secret must have, or "" if
-// there was none.
-func (k *Sink) apply(ctx context.Context, r records.Record, c sinks.Changes, seen types.UID) (records.Sight, error) {
-	t, before := r.Spec, r.Status.Sight
-	live, err := k.get(ctx, t)
+// there was none. live is the result of known; nil means that apply reads the Secret.
+func (k *Sink) apply(ctx context.Context, r records.Record, c sinks.Changes, seen types.UID, live *corev1.Secret) (records.Sight, error) {
+	t, before, known := r.Spec, r.Status.Sight, live != nil
+	var err error
+	if !known {
+		live, err = k.get(ctx, t)
+	}
 	switch {
 	case err != nil:
 		return before, err
@@ -196,11 +203,14 @@ func (k *Sink) apply(ctx context.Context, r records.Record, c sinks.Changes, see
 		}
 		live = newSecret(t.Secret)
 	}
-	defer clearData(live.Data)
+	if !known { // otherwise the caller still needs the values
+		defer clearData(live.Data)
+	}
 	e, err := k.edit(live, t, c)
 	if err != nil {
 		return before, err
 	}
+	e.known = known
 	if e.idle() {
 		return k.sight(r, live, e.content(live.Type)), nil
 	}

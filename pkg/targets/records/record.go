@@ -20,6 +20,9 @@ import (
 type Record struct {
 	Spec   *targets.Target
 	Status Status
+	// Seen is what the sink knows of the destination besides the Status: from
+	// Set.Foresee, or from its last read in this sync. nil means nothing.
+	Seen any
 
 	set  *Set
 	made uint64 // identifies the record among those of its key
@@ -96,8 +99,11 @@ type Print [sha256.Size]byte
 
 // Print returns the print of some parts under a head. The head distinguishes prints of
 // equal parts. Prints of two Sets are not comparable.
-func (r Record) Print(head string, parts map[string][]byte) Print {
-	mac := hmac.New(sha256.New, r.set.secret())
+func (r Record) Print(head string, parts map[string][]byte) Print { return r.set.Print(head, parts) }
+
+// Print does the same for a target without a record.
+func (s *Set) Print(head string, parts map[string][]byte) Print {
+	mac := hmac.New(sha256.New, s.secret())
 	text(mac, []byte(head))
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		text(mac, []byte(name))

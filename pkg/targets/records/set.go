@@ -26,7 +26,8 @@ type Set struct {
 	records map[targets.Key]*record
 	lanes   map[string]*Lane
 	busy    map[targets.Key]*work
-	made    uint64 // records so far
+	seen    map[targets.Key]any // see Foresee
+	made    uint64              // records so far
 	left    leftRevisions
 	spaces  map[string]*space // by namespace
 }
@@ -144,6 +145,7 @@ func (l *Lane) Put(t *targets.Target) []Change {
 func (s *Set) Delete(key targets.Key) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.seen, key)
 	if s.records[key] == nil {
 		s.give(key, 0)
 		return nil

@@ -23,7 +23,10 @@ func (l *Lane) Begin(key targets.Key) (Record, bool) {
 	}
 	r := s.records[key]
 	s.busy[key] = &work{made: r.made}
-	return s.copy(r), true
+	held := s.copy(r)
+	held.Seen = s.seen[key]
+	delete(s.seen, key)
+	return held, true
 }
 
 // Settle stores the status from a worker and returns the resulting status. It also
@@ -88,6 +91,30 @@ func (s *Set) Observe(key targets.Key, version string) (drifted bool) {
 	}
 	r := s.records[key]
 	return r != nil && r.status.Version != version
+}
+
+// Foresee records what the destination of a target held before its first sync, as look
+// returns it. Begin passes it on once. Foresee calls look only if no sync has read or
+// written the destination.
+func (s *Set) Foresee(key targets.Key, look func() any) {
+	s.mu.RLock()
+	r := s.records[key]
+	known := r != nil && r.status.Version != ""
+	s.mu.RUnlock()
+	var seen any
+	if !known {
+		seen = look()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, key)
+	if seen == nil {
+		return
+	}
+	if s.seen == nil {
+		s.seen = map[targets.Key]any{}
+	}
+	s.seen[key] = seen
 }
 
 // Ask records that a caller wants deleted targets restored.

@@ -1,0 +1,124 @@
+package kubesecrets
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
+)
+
+// sighting is what a watch shows of a Secret. It contains no value.
+type sighting struct {
+	uid             types.UID
+	resourceVersion string
+	kind            corev1.SecretType
+	annotations     map[string]string // of the revision
+	print           records.Print     // of the keys that our field manager owns
+	// blank means that the Secret has no data except the map, and nothing of ours.
+	blank, hasMap bool
+	mapSize       int
+}
+
+// Foresee records what a watch shows of a Secret, so that the first sync need not read
+// it (decision 058). It keeps no reference to the Secret's values.
+func Foresee(set *records.Set, live *corev1.Secret) {
+	set.Foresee(targets.KubeSecretKey(live.Namespace, live.Name), func() any {
+		owned, err := ownedFields(live.ManagedFields)
+		if err != nil || live.Annotations[targets.MembersAnnotation] != "" || live.Annotations[targets.RotationAnnotation] != "" {
+			return nil
+		}
+		ours, unset := map[string][]byte{}, blankKeys(live.Type, live.Data)
+		for key := range ourKeys(live, owned, nil) {
+			if !unset[key] {
+				ours[key] = live.Data[key]
+			}
+		}
+		text, hasMap := live.Data[targets.ConjurMapKey]
+		rest := len(live.Data)
+		if hasMap {
+			rest--
+		}
+		return &sighting{
+			uid: live.UID, resourceVersion: live.ResourceVersion, kind: live.Type,
+			annotations: annotationsOfRevision(live.Annotations), print: set.Print("", ours),
+			blank:  rest == 0 && owned.Empty() && live.Annotations[targets.RevisionAnnotation] == "" && (live.Immutable == nil || !*live.Immutable),
+			hasMap: hasMap, mapSize: len(text),
+		}
+	})
+}
+
+// foreseen returns what a watch has shown of a Secret that was neither read nor written
+// so far; nil if nothing is known.
+func foreseen(r records.Record) *sighting {
+	seen, _ := r.Seen.(*sighting)
+	if seen == nil || r.Spec.Secret.UID != "" && string(seen.uid) != r.Spec.Secret.UID {
+		return nil
+	}
+	return seen
+}
+
+// Recognize returns what Read would return, if a watch has shown that the Secret holds
+// nothing of ours, or exactly the wanted parts under our ownership. The returned parts
+// share their bytes with the wanted ones.
+func (k *Sink) Recognize(r records.Record, wanted map[string]secret.Value) (state sinks.State, ok bool) {
+	seen := foreseen(r)
+	if seen == nil || r.Status.Version != "" {
+		return state, false
+	}
+	ours := map[string][]byte{}
+	if !seen.blank {
+		for key := range namedKeys(r.Spec) {
+			if _, ok := wanted[key]; !ok {
+				return state, false // another client may have written it
+			}
+		}
+		for key, value := range wanted {
+			ours[key] = value.Bytes()
+		}
+		if r.Print("", ours) != seen.print {
+			return state, false
+		}
+		state.Parts = maps.Clone(wanted)
+	}
+	state.Sight = records.Sight{Version: Version(seen.uid, seen.resourceVersion), Revision: revisionOf(r, seen.annotations, ours)}
+	state.Seen = seen
+	return state, true
+}
+
+// known returns the Secret as an apply needs it, if this sync has read it or a watch has
+// shown that it holds nothing of ours. Otherwise known returns nil. Only the values of our
+// keys are genuine; the others have the right size.
+func known(r records.Record, c sinks.Changes) *corev1.Secret {
+	if read, ok := r.Seen.(*corev1.Secret); ok && r.Status.Version == Version(read.UID, read.ResourceVersion) {
+		return read
+	}
+	seen := foreseen(r)
+	if seen == nil || !seen.blank || c.Members != nil || r.Status.Version != Version(seen.uid, seen.resourceVersion) {
+		return nil
+	}
+	live := &corev1.Secret{Type: seen.kind, ObjectMeta: metav1.ObjectMeta{
+		Namespace: r.Spec.Secret.Namespace, Name: r.Spec.Secret.Name, UID: seen.uid, ResourceVersion: seen.resourceVersion,
+	}}
+	if seen.hasMap {
+		live.Data = map[string][]byte{targets.ConjurMapKey: make([]byte, seen.mapSize)}
+	}
+	return live
+}
+
+// keep returns what known needs of a Secret that was read, although the values of others
+// will be cleared. It returns nil if a write needs these values.
+func keep(live *corev1.Secret) any {
+	owned, err := ownedFields(live.ManagedFields)
+	if err != nil || ruleOf(live.Type).required != nil || owned.has("data", targets.ConjurMapKey) {
+		return nil
+	}
+	kept := *live
+	kept.Data = maps.Clone(live.Data)
+	return &kept
+}
