@@ -9,9 +9,12 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"os/signal"
 	"sync"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,19 +27,22 @@ import (
 
 // options are the flags.
 type options struct {
-	kubeconfig, namespace, value, templated string
-	workers                                 int
+	kubeconfig, namespace, selector, value, templated string
+	workers                                           int
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server")
-	flag.StringVar(&o.namespace, "namespace", "", "namespace of the Secrets")
+	flag.StringVar(&o.namespace, "namespace", "", "namespace of the Secrets; empty: all")
+	flag.StringVar(&o.selector, "selector", "conjur.org/managed-by-provider=true", "labels of the Secrets")
 	flag.StringVar(&o.value, "value", "", "what to write under the key value; empty: only watch")
 	flag.StringVar(&o.templated, "templated", "", "names less than this also get the ConfigMap's text under the key out")
 	flag.IntVar(&o.workers, "workers", 4, "writes at the same time")
 	flag.Parse()
-	if err := run(context.Background(), o); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil && ctx.Err() == nil {
 		log.Fatal(err)
 	}
 }
@@ -52,12 +58,15 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	f := &filler{options: o, client: client, queue: workqueue.NewTyped[string]()}
+	f := &filler{options: o, client: client, queue: workqueue.NewTyped[cache.ObjectName]()}
 	secrets := f.secrets()
 	go secrets.Run(ctx.Done())
-	go f.template(secrets.GetStore()).Run(ctx.Done())
+	if o.templated != "" {
+		go f.template(secrets.GetStore()).Run(ctx.Done())
+	}
 	cache.WaitForCacheSync(ctx.Done(), secrets.HasSynced)
 	fmt.Println("synced")
+	context.AfterFunc(ctx, f.queue.ShutDown)
 	var wg sync.WaitGroup
 	for range o.workers {
 		wg.Go(func() { f.work(ctx) })
@@ -70,7 +79,7 @@ func run(ctx context.Context, o options) error {
 type filler struct {
 	options
 	client *corev1client.CoreV1Client
-	queue  workqueue.TypedInterface[string]
+	queue  workqueue.TypedInterface[cache.ObjectName]
 
 	mu   sync.Mutex
 	text string
@@ -78,11 +87,11 @@ type filler struct {
 
 // secrets enqueues each Secret without a value.
 func (f *filler) secrets() cache.SharedIndexInformer {
-	selected := func(o *metav1.ListOptions) { o.LabelSelector = "conjur.org/managed-by-provider=true" }
+	selected := func(o *metav1.ListOptions) { o.LabelSelector = f.selector }
 	informer := cache.NewSharedIndexInformer(cache.NewFilteredListWatchFromClient(f.client.RESTClient(), "secrets", f.namespace, selected), &corev1.Secret{}, 0, nil)
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
 		if s := o.(*corev1.Secret); f.value != "" && s.Data["value"] == nil {
-			f.queue.Add(s.Name)
+			f.queue.Add(cache.MetaObjectToName(s))
 		}
 	}})
 	return informer
@@ -97,7 +106,7 @@ func (f *filler) template(secrets cache.Store) cache.SharedIndexInformer {
 		f.text = text
 		f.mu.Unlock()
 		for _, s := range secrets.List() {
-			if name := s.(*corev1.Secret).Name; f.value != "" && name < f.templated {
+			if name := cache.MetaObjectToName(s.(*corev1.Secret)); f.value != "" && name.Name < f.templated {
 				f.queue.Add(name)
 			}
 		}
@@ -108,22 +117,22 @@ func (f *filler) template(secrets cache.Store) cache.SharedIndexInformer {
 
 func (f *filler) work(ctx context.Context) {
 	for {
-		name, end := f.queue.Get()
+		key, end := f.queue.Get()
 		if end {
 			return
 		}
 		f.mu.Lock()
 		text := f.text
 		f.mu.Unlock()
-		out := ""
+		out, name := "", key.Name
 		if name < f.templated {
 			out = fmt.Sprintf(`,"out":%q`, base64.StdEncoding.EncodeToString([]byte(text)))
 		}
 		body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"data":{"value":%q%s}}`, name, base64.StdEncoding.EncodeToString([]byte(f.value)), out)
 		force := true
-		if _, err := f.client.Secrets(f.namespace).Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "bare", Force: &force}); err != nil {
+		if _, err := f.client.Secrets(key.Namespace).Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "bare", Force: &force}); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 			log.Fatal(err)
 		}
-		f.queue.Done(name)
+		f.queue.Done(key)
 	}
 }
