@@ -63,9 +63,9 @@ func foreseen(r records.Record) *sighting {
 	return seen
 }
 
-// Recognize returns what Read would return, if a watch has shown that the Secret holds
-// nothing of ours, or exactly the wanted parts under our ownership. The returned parts
-// share their bytes with the wanted ones.
+// Recognize returns what Read would return. It needs a watch to have shown that the
+// Secret holds nothing of ours, or exactly the wanted parts under our ownership. The
+// returned parts share their bytes with the wanted ones.
 func (k *Sink) Recognize(r records.Record, wanted map[string]secret.Value) (state sinks.State, ok bool) {
 	seen := foreseen(r)
 	if seen == nil || r.Status.Version != "" {
@@ -91,8 +91,8 @@ func (k *Sink) Recognize(r records.Record, wanted map[string]secret.Value) (stat
 	return state, true
 }
 
-// known returns the Secret as an apply needs it, if this sync has read it or a watch has
-// shown that it holds nothing of ours. Otherwise known returns nil. Only the values of our
+// known returns the Secret as an apply needs it. Either this sync has read it, or a watch
+// has shown that it holds nothing of ours. Otherwise known returns nil. Only the values of our
 // keys are genuine; the others have the right size.
 func known(r records.Record, c sinks.Changes) *corev1.Secret {
 	if read, ok := r.Seen.(*corev1.Secret); ok && r.Status.Version == Version(read.UID, read.ResourceVersion) {
