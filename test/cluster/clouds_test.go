@@ -34,9 +34,9 @@ func TestACloudsKeyIsOnlyInItsSecret(t *testing.T) {
 	w.Server.Set("admins/azure", azure.AdminJSON())
 	w.Canaries = append(w.Canaries, aws.Admin.Secret, azure.Admin.Secret)
 	w.rotates(fmt.Sprintf(`
-  {set: aws, confirm: {wait: 1s}, aws: {user: shop, admin: admins/aws, endpoint: %q, credentials: true, unused: 1s, deleteAfter: 1s}},
-  {set: gcp, confirm: {wait: 1s}, gcp: {account: shop@acme.iam.gserviceaccount.com, endpoint: %q, deleteAfter: 1s}},
-  {set: azure, confirm: {wait: 1s}, every: 30d, azure: {application: %s, tenant: acme, admin: admins/azure, endpoint: %q}}
+  {set: aws, confirm: {wait: 1s}, grace: 1s, aws: {user: shop, admin: admins/aws, endpoint: %q, credentials: true, unused: 1s, deleteAfter: 1s}},
+  {set: gcp, confirm: {wait: 1s}, grace: 1s, gcp: {account: shop@acme.iam.gserviceaccount.com, endpoint: %q, deleteAfter: 1s}},
+  {set: azure, confirm: {wait: 1s}, grace: 1s, every: 30d, azure: {application: %s, tenant: acme, admin: admins/azure, endpoint: %q}}
   `, aws.URL, gcp.URL, azure.Application, azure.URL))
 	w.Env["LOG_LEVEL"], w.Env["SERVER_STATUS"] = "debug", "true"
 	places := map[string]*clouds.Cloud{"aws": &aws.Cloud, "gcp": &gcp.Cloud, "azure": &azure.Cloud}
