@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -75,10 +76,12 @@ func (c *Client) authenticateOnce(ctx context.Context) (t *Token, refused func()
 	if err != nil {
 		return nil, nil, err
 	}
+	sent := time.Now()
 	r, err := c.exchange(ctx, KindAuthenticate, cred.Login, req, cred.Certificate)
 	if err != nil {
 		return nil, nil, err
 	}
+	took := time.Since(sent)
 	defer r.wipe()
 	if r.status != http.StatusOK {
 		if r.status == http.StatusUnauthorized {
@@ -93,8 +96,27 @@ func (c *Client) authenticateOnce(ctx context.Context) (t *Token, refused func()
 	if limit := time.Now().Add(c.config.TokenTimeout); c.config.TokenTimeout > 0 && limit.Before(t.renew) {
 		t.renew = limit
 	}
+	c.spread(ctx, took)
 	return t, nil, nil
 }
+
+// spread waits at random after a slow login. A server that stalled answers all waiting
+// logins of a fleet within seconds, and each would be followed by a request at once.
+func (c *Client) spread(ctx context.Context, took time.Duration) {
+	if took < slowLogin {
+		return
+	}
+	most := min(2*took, c.config.HTTPTimeout/4*3)
+	wait := time.NewTimer(time.Duration(rand.Float64() * float64(most)))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+}
+
+// slowLogin is the duration of a login from which on the server counts as overloaded.
+const slowLogin = 5 * time.Second
 
 // send implements Send.
 func (c *Client) send(ctx context.Context, req *http.Request) error {

@@ -25,7 +25,8 @@
 //
 // All requests share one access token. It is renewed after three quarters of its
 // lifetime. One renewal serves all waiting requests. A 401 replaces the token once.
-// After a failed login, the next one waits for a growing [retry.Rest]. A 403 to a
+// After a failed login, the next one waits for a growing [retry.Rest]. After a slow
+// login, the next request waits at random, because a whole fleet may wait. A 403 to a
 // request that the server permits for every existing identity requires proof that
 // the identity exists: a new token. Without it the error is an [IdentityError]. An
 // [Authenticator] produces the credential; package authn implements all of them.

@@ -20,7 +20,7 @@ type trouble string
 const (
 	unreachable trouble = "refuses connections for 10 min"
 	unavailable trouble = "answers 503 for 10 min"
-	silent      trouble = "does not answer for 10 min"
+	stalled     trouble = "stalls for 10 min" // then it answers the clients that still wait
 )
 
 // What the genuine server's two cores took for a request: a log-in by API key, a batch by
@@ -151,7 +151,7 @@ func (s *server) intercept(w http.ResponseWriter, r *http.Request, kind conjur.K
 	case unavailable:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true
-	case silent:
+	case stalled:
 		select {
 		case <-over:
 		case <-r.Context().Done():

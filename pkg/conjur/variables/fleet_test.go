@@ -63,3 +63,34 @@ func TestFleetIsSpreadAfterAnOutage(t *testing.T) {
 		})
 	}
 }
+
+// A server that stalled answers all waiting log-ins in one moment. The requests that
+// follow them do not arrive in one moment.
+func TestFleetIsSpreadAfterAStall(t *testing.T) {
+	const fleet, stall = 250, 40 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		d := conjurtest.New()
+		d.Set("app/a", "v")
+		begin := time.Now()
+		d.Intercept = func(http.ResponseWriter, *http.Request, conjur.Kind) bool {
+			time.Sleep(stall - time.Since(begin))
+			return false
+		}
+		config := d.Pipe(t)
+		var wg sync.WaitGroup
+		for range fleet {
+			c := newClient(t, config, nil)
+			wg.Go(func() { wantFound(t, fetch(t, c, "app/a"), "v") })
+		}
+		wg.Wait()
+		var perSecond [60]int
+		for _, a := range d.Log() {
+			if a.Kind == conjur.KindBatch {
+				perSecond[int(a.At.Sub(begin.Add(stall))/time.Second)]++
+			}
+		}
+		if most := slices.Max(perSecond[:]); most > fleet/8 {
+			t.Errorf("%d of %d fetch within one second", most, fleet)
+		}
+	})
+}
