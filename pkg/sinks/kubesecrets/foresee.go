@@ -25,12 +25,23 @@ type sighting struct {
 	mapSize       int
 }
 
+// mostRevision bounds the annotations of a revision in a sighting, in bytes. Longer ones
+// are not from Syncer. They would take memory outside the budget of the namespace.
+const mostRevision = 100
+
 // Foresee records what a watch shows of a Secret, so that the first sync need not read
 // it (decision 058). It keeps no reference to the Secret's values.
 func Foresee(set *records.Set, live *corev1.Secret) {
 	set.Foresee(targets.KubeSecretKey(live.Namespace, live.Name), func() any {
 		owned, err := ownedFields(live.ManagedFields)
 		if err != nil || live.Annotations[targets.MembersAnnotation] != "" || live.Annotations[targets.RotationAnnotation] != "" {
+			return nil
+		}
+		revision, size := annotationsOfRevision(live.Annotations), 0
+		for _, value := range revision {
+			size += len(value)
+		}
+		if size > mostRevision {
 			return nil
 		}
 		ours, unset := map[string][]byte{}, blankKeys(live.Type, live.Data)
@@ -46,7 +57,7 @@ func Foresee(set *records.Set, live *corev1.Secret) {
 		}
 		return &sighting{
 			uid: live.UID, resourceVersion: live.ResourceVersion, kind: live.Type,
-			annotations: annotationsOfRevision(live.Annotations), print: set.Print("", ours),
+			annotations: revision, print: set.Print("", ours),
 			blank:  rest == 0 && owned.Empty() && live.Annotations[targets.RevisionAnnotation] == "" && (live.Immutable == nil || !*live.Immutable),
 			hasMap: hasMap, mapSize: len(text),
 		}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,7 @@ func TestRecognizedIsWhatReadReturns(t *testing.T) {
 		"a key too many":                 {wants: map[string]string{"a": "1"}},
 		"a new value":                    {wants: map[string]string{"a": "1", "b": "new"}},
 		"a named key of another, unread": {patches: []string{`{"data":{"c":"MQ=="}}`}},
+		"a long revision":                {patches: []string{`{"metadata":{"annotations":{"conjur.org/secret-revision":"` + strings.Repeat("1", 200) + `"}}}`}},
 		"sets":                           {patches: []string{`{"metadata":{"annotations":{"conjur.org/rotation":"x"}}}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
