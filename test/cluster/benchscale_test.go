@@ -28,6 +28,8 @@ const (
 // BenchmarkScale compares Syncer with a bare client-go program that writes as many
 // Secrets with as many requests at a time, in another namespace of the same API server
 // (test/cluster/bare). Both are processes. They take turns, or are idle together.
+//
+// The tables go to the standard output, because go test shortens the log of a benchmark.
 func BenchmarkScale(b *testing.B) {
 	for b.Loop() {
 		syncer, bare, watching := newSides(b)
@@ -79,7 +81,7 @@ func BenchmarkScale(b *testing.B) {
 			row(fmt.Sprintf("ms created → filled, p%.0f", 100*share), percentile(created[0], share), percentile(created[1], share))
 		}
 		row(fmt.Sprintf("ms until the %d Secrets of a template are written, median", scaleTemplated), percentile(edited[0], 0.5), percentile(edited[1], 0.5))
-		b.Logf("%.0f Secrets, base of Syncer %d KiB, of the bare program %d KiB\n| | Syncer | bare | ratio |\n%s", size, syncer.base>>10, watching.base>>10, table.String())
+		fmt.Printf("%.0f Secrets, base of Syncer %d KiB, of the bare program %d KiB\n| | Syncer | bare | ratio |\n|---|---|---|---|\n%s", size, syncer.base>>10, watching.base>>10, table.String())
 		bare.process.Stop()
 		syncer.restart(bare)
 		syncer.handOver()
@@ -90,7 +92,8 @@ func BenchmarkScale(b *testing.B) {
 // side is one of the programs that are compared, with a namespace that only it serves.
 type side struct {
 	*world
-	run     func() // starts the process, and returns when it knows the Secrets
+	start   func() // starts the process
+	ready   func() bool
 	want    func(i int) string
 	process *proctest.Process
 	base    int64 // memory without Secrets
@@ -112,10 +115,7 @@ func newSides(b *testing.B) (syncer, bare, watching *side) {
 		}
 		return w.Value[ids[i]]
 	}}
-	syncer.run = func() {
-		syncer.process = w.start()
-		eventually(b, "ready", w.ready)
-	}
+	syncer.start, syncer.ready = func() { syncer.process = w.start() }, w.ready
 	other := *w
 	other.namespace = plane.Namespace(b)
 	for _, s := range []**side{&bare, &watching} {
@@ -124,13 +124,19 @@ func newSides(b *testing.B) (syncer, bare, watching *side) {
 			value = w.Value["new"] // as long as the others
 		}
 		*s = &side{world: &other, want: func(int) string { return value }}
-		(*s).run = func() {
+		(*s).start = func() {
 			(*s).process = proctest.Spawn(b, bareBinary, proctest.Environ(nil), "-kubeconfig", plane.Kubeconfig(),
 				"-namespace", other.namespace, "-value", value, "-templated", scaleName(min(scaleTemplated, len(ids))))
-			eventually(b, "the Secrets known", func() bool { return (*s).process.Log() != "" })
 		}
+		(*s).ready = func() bool { return (*s).process.Log() != "" }
 	}
 	return syncer, bare, watching
+}
+
+// run starts the process, and returns when it knows the Secrets.
+func (s *side) run() {
+	s.start()
+	eventually(s, "ready", s.ready)
 }
 
 func scaleName(i int) string { return fmt.Sprintf("s%05d", i) }
@@ -159,7 +165,7 @@ func (s *side) fill() {
 // timeFill is from before the start of the process until all Secrets are filled.
 func (s *side) timeFill() (seconds float64) {
 	begin := time.Now()
-	s.run()
+	s.start()
 	for i := range benchSize(s.TB) {
 		s.seen.await(s.TB, scaleName(i), "value", s.want(i))
 	}
@@ -225,7 +231,7 @@ func (s *side) handOver() {
 	s.process.Stop()
 }
 
-// count logs the time and the requests until all Secrets are proven.
+// count prints the time and the requests until all Secrets are proven.
 func (s *side) count(what string, do func(), more string) {
 	begin, before := time.Now(), s.Server.Counts()
 	do()
@@ -240,6 +246,6 @@ func (s *side) count(what string, do func(), more string) {
 	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
 		list = append(list, fmt.Sprintf("%d %s", verbs[verb], verb))
 	}
-	s.Logf("%s: %.2f s until all are proven; to the API server: %s; to Conjur: %d reads, %d log-ins%s", what, took.Seconds(),
+	fmt.Printf("%s: %.2f s until all are proven; to the API server: %s; to Conjur: %d reads, %d log-ins%s\n", what, took.Seconds(),
 		strings.Join(list, ", "), after.Data-before.Data, after.Authentications-before.Authentications, more)
 }

@@ -76,7 +76,7 @@ func BenchmarkTenants(b *testing.B) {
 			fmt.Fprintf(&table, " %.1f |\n", cpu.Seconds())
 			before = after
 		}
-		b.Logf("p99 in ms, undisturbed | attacked | ratio; of bare, created, rotated; and CPU of the attack in s:\n%s", table.String())
+		fmt.Printf("p99 in ms, undisturbed | attacked | ratio; of bare, created, rotated; and CPU of the attack in s:\n%s", table.String())
 		for f, what := range []string{"bare", "created", "rotated"} {
 			b.ReportMetric(float64(worst[f][0])/1000, "x-"+what+"-worst") // to reach: 3
 		}
