@@ -84,13 +84,13 @@ func (l *loader) namespaceSelector(mode Mode, election LeaderElection) string {
 	if _, err := labels.Parse(val.text); err != nil {
 		l.fail(val.key, "%q is not a label selector: %v; write labels as for kubectl, such as team=shop", val.text, err)
 	}
-	for name, why := range map[string]string{
-		"kubernetes.namespaces": "both list namespaces; remove one of the two",
-		"kubernetes.secrets":    "a list of Secrets names their namespaces; remove one of the two",
-		"rotation.sets":         "another Deployment may serve some consumers of a set; rotate sets in a Deployment without a selector",
+	for _, other := range [][2]string{
+		{"kubernetes.namespaces", "remove one of the two"},
+		{"kubernetes.secrets", "a list of Secrets names their namespaces; remove one of the two"},
+		{"rotation.sets", "another Deployment may serve some consumers of a set; rotate sets in a process without a selector"},
 	} {
-		if other := l.process[name]; other.set {
-			l.fail(val.key, "set together with %s: %s", other.key, why)
+		if l.process[other[0]].set {
+			l.fail(val.key, "set together with %s: %s", l.process[other[0]].key, other[1])
 		}
 	}
 	if !election.Enabled {
