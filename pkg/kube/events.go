@@ -197,8 +197,10 @@ func (r *Recorder) send(ctx context.Context, e *corev1.Event) {
 		return
 	}
 	r.correlator.UpdateState(written)
-	if lost := r.lost.Swap(0); lost > 0 {
-		err = fmt.Errorf("%d events are lost: there were more than %d at once", lost, maxWaiting)
+	if len(r.waiting) == 0 { // once for a burst
+		if lost := r.lost.Swap(0); lost > 0 {
+			err = fmt.Errorf("%d events are lost: there were more than %d at once", lost, maxWaiting)
+		}
 	}
 	r.reporter.Report(subject, err)
 }

@@ -3,6 +3,7 @@ package kube_test
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -149,4 +150,24 @@ func TestAnAPIServerThatIsSilentDoesNotHoldUpTheEnd(t *testing.T) {
 		r.Event(kube.SecretReference(ns, fmt.Sprint(i), ""), corev1.EventTypeNormal, "Synced", "2 keys")
 	}
 	stop()
+}
+
+// A burst is reported once, at its end, with all Events that it lost.
+func TestABurstOfEventsIsReportedOnce(t *testing.T) {
+	c := played(t, func(_ http.ResponseWriter, _ *http.Request, say func(string, ...any)) {
+		say(`{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":"n"}}`)
+	})
+	const sent, lost = 1000, 100
+	heard := make(reports, sent)
+	r := c.NewRecorder("syncer", heard)
+	for i := range sent + lost {
+		r.Event(kube.SecretReference("n", fmt.Sprint(i), "u"), corev1.EventTypeNormal, "Synced", "1 key")
+	}
+	running(t, r.Run)
+	for i := range sent {
+		got := next(t, heard, "a report")
+		if last := i == sent-1; last != strings.Contains(got, fmt.Sprintf("%d events are lost", lost)) {
+			t.Fatalf("report %d is %q", i, got)
+		}
+	}
 }
