@@ -100,14 +100,14 @@ func (c *Client) authenticateOnce(ctx context.Context) (t *Token, refused func()
 	return t, nil, nil
 }
 
-// spread waits at random after a slow login. A server that stalled answers all waiting
-// logins of a fleet within seconds, and each would be followed by a request at once.
+// spread waits at random after a slow login, unless it is the first one. A server that
+// stalled answers all waiting logins of a fleet within seconds, and each would be followed
+// by a request at once.
 func (c *Client) spread(ctx context.Context, took time.Duration) {
-	if took < slowLogin {
+	if took < slowLogin || c.tokens.owner() == "" {
 		return
 	}
-	most := min(2*took, c.config.HTTPTimeout/4*3)
-	wait := time.NewTimer(time.Duration(rand.Float64() * float64(most)))
+	wait := time.NewTimer(time.Duration(rand.Float64() * float64(c.config.HTTPTimeout)))
 	defer wait.Stop()
 	select {
 	case <-wait.C:

@@ -71,19 +71,25 @@ func TestFleetIsSpreadAfterAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := conjurtest.New()
 		d.Set("app/a", "v")
+		config := d.Pipe(t)
+		var clients []client
+		for range fleet {
+			clients = append(clients, newClient(t, config, nil))
+			wantFound(t, fetch(t, clients[len(clients)-1], "app/a"), "v")
+		}
+		time.Sleep(d.Life)
 		begin := time.Now()
-		d.Intercept = func(http.ResponseWriter, *http.Request, conjur.Kind) bool {
+		d.SetIntercept(func(http.ResponseWriter, *http.Request, conjur.Kind) bool {
 			time.Sleep(stall - time.Since(begin))
 			return false
-		}
-		config := d.Pipe(t)
+		})
+		d.Log()
 		var wg sync.WaitGroup
-		for range fleet {
-			c := newClient(t, config, nil)
+		for _, c := range clients {
 			wg.Go(func() { wantFound(t, fetch(t, c, "app/a"), "v") })
 		}
 		wg.Wait()
-		var perSecond [60]int
+		var perSecond [61]int
 		for _, a := range d.Log() {
 			if a.Kind == conjur.KindBatch {
 				perSecond[int(a.At.Sub(begin.Add(stall))/time.Second)]++
