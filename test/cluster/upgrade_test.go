@@ -77,8 +77,7 @@ func newUpgraded(t *testing.T) *upgraded {
 	for _, format := range []string{"yaml", "directory", "template"} {
 		pod := w.Pod(map[string]string{"container-mode": "sidecar", "secrets-destination": "file", "secrets-refresh-interval": "1s"})
 		pod.Group("app", format, "app/v000", "app/v001")
-		pod.Group("all", "json")
-		pod.Annotations["conjur-secrets.all"] = "- app/*"
+		pod.Annotations["conjur-secrets.all"], pod.Annotations["secret-file-format.all"] = "- app/*", "json"
 		pod.Annotations["secret-file-path.app"], pod.Annotations["secret-file-path.all"] = "app", "all"
 		shared.Replace(w, pod.Path("templates", "app.tpl"), `{{ secret "v000" }} {{ secret "v001" }}`)
 		pod.Annotate()
