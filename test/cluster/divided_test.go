@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/test/deploy"
 	"github.com/secretsync/syncer/test/kubetest"
@@ -179,13 +181,20 @@ func TestASelectorNeedsARight(t *testing.T) {
 	eventually(t, "ready", w.ready)
 
 	revoke()
-	old := w.Value["v"]
-	eventually(t, "a refused write", func() bool {
-		if w.Renew("v"); string(w.read("db").Data["v"]) != old {
-			old = string(w.read("db").Data["v"]) // before the API server knew
-		}
-		return len(p.Lines("the owner of the namespace is unknown")) > 0
+	syncer, err := corev1client.NewForConfig(plane.ConfigFor(plane.Token(t, w.namespace, "syncer")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the right to be gone", func() bool {
+		_, err := syncer.Namespaces().Get(t.Context(), w.namespace, metav1.GetOptions{})
+		return apierrors.IsForbidden(err)
 	})
+	old := w.Value["v"]
+	w.Renew("v")
+	eventually(t, "a refused write", func() bool { return len(p.Lines("the owner of the namespace is unknown")) > 0 })
+	if got := string(w.read("db").Data["v"]); got != old {
+		t.Errorf("written without knowing the owner: %q", got)
+	}
 	grantNamespaces(t, w.namespace, "syncer", "get", "list", "watch")
 	w.awaitIn(w.namespace, "v")
 	p.Stop()
