@@ -52,16 +52,22 @@ func newDivision(k config.Kubernetes, cluster *kube.Client, log *zap.Logger) *di
 func (d *division) check(ctx context.Context, namespace string) error {
 	labels, err := d.cluster.NamespaceLabels(ctx, namespace)
 	if err != nil {
-		return fmt.Errorf("not sent: the owner of the namespace is unknown: %w", err)
+		return unknownOwner(err)
 	}
 	claims, err := d.cluster.Claims(ctx, d.election.Namespace)
 	if err != nil {
-		return fmt.Errorf("not sent: the owner of the namespace is unknown: %w", err)
+		return unknownOwner(err)
 	}
 	if kube.Owner(claims, labels) != d.election.Lease {
 		return fmt.Errorf("not sent: this Deployment serves the namespace %s no longer", namespace)
 	}
 	return nil
+}
+
+// unknownOwner hides that an error is an answer of the API server: it is no answer to the
+// write.
+func unknownOwner(err error) error {
+	return fmt.Errorf("not sent: the owner of the namespace is unknown: %v", err)
 }
 
 // run follows the namespaces and the Leases until ctx ends. It calls apply when the served
