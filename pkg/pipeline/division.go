@@ -64,8 +64,8 @@ func (d *division) check(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// unknownOwner hides that an error is an answer of the API server: it is no answer to the
-// write.
+// unknownOwner hides that an error is an answer of the API server, because it does not
+// answer the write.
 func unknownOwner(err error) error {
 	return fmt.Errorf("not sent: the owner of the namespace is unknown: %v", err)
 }

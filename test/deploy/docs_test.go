@@ -48,9 +48,14 @@ func TestInstallTellsEveryRight(t *testing.T) {
 		}
 	}
 	granted := map[string][]string{}
-	for _, rule := range (deploy.Release{Values: conjurWith("kubernetes: {secrets: [{name: a, create: true}]}") + `access: {configMaps: ["*"], workloads: ["*"], serviceAccounts: ["*"]}`}).Rules(t, "syncer") {
-		for _, resource := range rule.Resources {
-			granted[resource] = append(granted[resource], rule.Verbs...)
+	for _, values := range []string{
+		conjurWith("kubernetes: {secrets: [{name: a, create: true}]}") + `access: {configMaps: ["*"], workloads: ["*"], serviceAccounts: ["*"]}`,
+		conjurWith("kubernetes: {namespaceSelector: team=a}"),
+	} {
+		for _, rule := range (deploy.Release{Values: values}).Rules(t, "syncer") {
+			for _, resource := range rule.Resources {
+				granted[resource] = append(granted[resource], rule.Verbs...)
+			}
 		}
 	}
 	for resource, verbs := range granted {
