@@ -254,7 +254,7 @@ var warned = map[string][]string{
 	"init-secrets-jwt":     {"CONTAINER_MODE: deprecated", "SECRETS_DESTINATION: deprecated", "RETRY_COUNT_LIMIT: deprecated", "RETRY_INTERVAL_SEC: deprecated", "K8S_SECRETS: deprecated"},
 	"rotation-files-k8s":   {"volumeMounts: the volume mounted at /conjur has no folder /conjur/secrets at first; Syncer makes it"},
 	"rotation-secrets-jwt": {"SECRETS_DESTINATION: deprecated"},
-	"rotation-secrets-k8s": {"annotation conjur.org/retry-interval-sec: 5 is more than the 1s"},
+	"rotation-secrets-k8s": {"annotation conjur.org/retry-interval-sec: 5 is more than the maximum, 1s"},
 }
 
 // TestToolsAreRightAboutTheSamples: validate finds no error. migrate changes the image, and
