@@ -138,12 +138,14 @@ func TestEverySize(t *testing.T) {
 	}
 }
 
-// TestACardOnAPhone shows the state and the error first.
+// TestACardOnAPhone shows the state and the error first. All cards are equally wide, and the
+// name of the Pod stays whole.
 func TestACardOnAPhone(t *testing.T) {
 	b := open(t, serve(t, &status.Handler{Look: func() status.Status { return shop(7) }}))
 	b.size(390)
 	b.await(row("secret/billing/stripe") + " !== undefined")
 	b.await(`(tops => tops[0] < tops[1] && tops[1] < tops[2])(["state", "error", "target"].map(c => ` + row("secret/billing/stripe") + `.querySelector("td." + c).getBoundingClientRect().top))`)
+	b.await(`new Set([...document.querySelectorAll("article")].map(e => e.offsetWidth)).size === 1 && document.querySelector("#whose span").offsetHeight < 30`)
 	b.run(chromedp.Evaluate(row("secret/billing/stripe")+`.querySelector("button").click()`, nil))
 	b.await(`document.querySelector("tr.details dd a").href.includes("troubleshooting")`)
 	b.whole()

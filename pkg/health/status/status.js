@@ -178,7 +178,7 @@ function drawLost() {
 	document.body.classList.toggle("lost", lost);
 	$("lost").hidden = !lost;
 	if (!lost) return;
-	set($("lost"), `The process has not answered since ${new Date(heard).toLocaleTimeString()}. This page shows its last known state.`);
+	set($("lost"), `The process has not answered since ${exact(heard)}. This page shows its last known state.`);
 	document.title = "(lost) Syncer";
 }
 
