@@ -103,6 +103,7 @@ func TestAKilledProcessIsMissed(t *testing.T) {
 	b.await(`!document.getElementById("lost").hidden && document.title === "(lost) Syncer"`)
 	b.await(fmt.Sprintf(`%s !== %q && getComputedStyle(document.querySelector("main")).filter === "grayscale(1)"`, color, colored))
 
+	s.process.ExitCode() // until then it may hold its address
 	s.spawn(t)
 	b.await(fmt.Sprintf(`document.getElementById("lost").hidden && %s === %q`, color, colored))
 	b.well()
