@@ -102,6 +102,7 @@ func TestAKilledProcessIsMissed(t *testing.T) {
 	s.process.Signal(syscall.SIGKILL)
 	b.await(`!document.getElementById("lost").hidden && document.title === "(lost) Syncer"`)
 	b.await(fmt.Sprintf(`%s !== %q && getComputedStyle(document.querySelector("main")).filter === "grayscale(1)"`, color, colored))
+	b.everySize("process-killed")
 
 	s.process.ExitCode() // until then it may hold its address
 	s.spawn(t)

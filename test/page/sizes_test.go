@@ -101,6 +101,22 @@ func (b *tab) save(name string) {
 	}
 }
 
+// everySize looks at the page on each device, dark and then light.
+func (b *tab) everySize(name string) {
+	b.t.Helper()
+	for _, width := range widths {
+		b.size(width)
+		for _, scheme := range []string{"dark", "light"} {
+			b.prefer(scheme)
+			b.whole()
+			b.save(fmt.Sprintf("%s-%d-%s", name, width, scheme))
+			b.run(chromedp.Evaluate(`document.getElementById("choice").scrollIntoView()`, nil))
+			b.save(fmt.Sprintf("%s-%d-%s-targets", name, width, scheme))
+			b.run(chromedp.Evaluate(`scrollTo(0, 0)`, nil))
+		}
+	}
+}
+
 // TestEverySize looks at the page on each device, with few and with many targets, and
 // then without the process.
 func TestEverySize(t *testing.T) {
@@ -119,17 +135,7 @@ func TestEverySize(t *testing.T) {
 					end()
 					b.await(`document.body.classList.contains("lost") && !document.getElementById("lost").hidden && document.title.startsWith("(lost)")`)
 				}
-				for _, width := range widths {
-					b.size(width)
-					for _, scheme := range []string{"light", "dark"} {
-						b.prefer(scheme)
-						b.whole()
-						b.save(fmt.Sprintf("%s-%d-%s", name, width, scheme))
-						b.run(chromedp.Evaluate(`document.getElementById("choice").scrollIntoView()`, nil))
-						b.save(fmt.Sprintf("%s-%d-%s-targets", name, width, scheme))
-						b.run(chromedp.Evaluate(`scrollTo(0, 0)`, nil))
-					}
-				}
+				b.everySize(name)
 			}
 			if n > 1 {
 				b.await(`(c => c[0] === c[1])(["failing", "fresh"].map(s => getComputedStyle(document.querySelector("td.state." + s)).color))`)
