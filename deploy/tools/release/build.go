@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -71,6 +72,11 @@ func (r *release) placesOfGo(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var env []string
+	if values["GOPROXY"] == "off" {
+		// With "off", the version that an earlier build left in the module cache would
+		// take precedence over the tag. The clone serves no module either.
+		values["GOPROXY"] = (&url.URL{Scheme: "file", Path: r.source}).String()
+	}
 	for name, value := range values {
 		env = append(env, name+"="+value)
 	}
