@@ -72,6 +72,17 @@ func apply(t *testing.T, p *PostgreSQL, v versions.Version) {
 	}
 }
 
+// verified verifies a version, and waits for the end of that session: PostgreSQL ends it
+// after Verify has returned.
+func verified(t *testing.T, p *PostgreSQL, v versions.Version) {
+	t.Helper()
+	good(t, p.Verify(t.Context(), v))
+	proctest.Eventually(t, "the end of the session", func() bool {
+		uses, err := p.InUse(t.Context(), v)
+		return err == nil && len(uses) == 0
+	})
+}
+
 func good(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -105,10 +116,10 @@ func TestUsersTakeTurns(t *testing.T) {
 	refused(t, p.Verify(ctx, first))
 	apply(t, p, first)
 	apply(t, p, first)
-	good(t, p.Verify(ctx, first))
+	verified(t, p, first)
 	apply(t, p, second)
-	good(t, p.Verify(ctx, first))
-	good(t, p.Verify(ctx, second))
+	verified(t, p, first)
+	verified(t, p, second)
 
 	made := p.session(t, first)
 	if _, err := query(ctx, made, "CREATE TEMP TABLE t (); SELECT current_user"); err != nil {
@@ -125,7 +136,7 @@ func TestUsersTakeTurns(t *testing.T) {
 	good(t, p.Revoke(ctx, first))
 	good(t, p.Revoke(ctx, first))
 	refused(t, p.Verify(ctx, first))
-	good(t, p.Verify(ctx, second))
+	verified(t, p, second)
 }
 
 // A table that one user makes is open to the other, since both act as the owner.
@@ -188,7 +199,7 @@ func TestTheCommentIsTheFence(t *testing.T) {
 	_, err := p.Apply(ctx, first)
 	refused(t, err)
 	good(t, p.Revoke(ctx, first)) // it is gone already
-	good(t, p.Verify(ctx, third))
+	verified(t, p, third)
 
 	again := third
 	again.Fence = "20261122t000000"
@@ -196,7 +207,7 @@ func TestTheCommentIsTheFence(t *testing.T) {
 	refused(t, p.Revoke(ctx, third))
 	_, err = p.Apply(ctx, third)
 	refused(t, err)
-	good(t, p.Verify(ctx, third))
+	verified(t, p, third)
 
 	good(t, p.Revoke(ctx, again))
 	_, err = p.Apply(ctx, again)
@@ -236,9 +247,7 @@ func TestTwoAtTheSameMoment(t *testing.T) {
 		}
 		acts.Wait()
 		apply(t, p, late)
-		if err := p.Verify(t.Context(), late); err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
+		verified(t, p, late)
 	}
 }
 
@@ -305,7 +314,7 @@ func TestASleeperInATransactionChangesNothing(t *testing.T) {
 	if err == nil {
 		t.Error("the sleeper goes on")
 	}
-	good(t, p.Verify(t.Context(), second))
+	verified(t, p, second)
 }
 
 // The password is in no log, though the database logs all statements.
@@ -313,7 +322,7 @@ func TestThePasswordIsInNoLog(t *testing.T) {
 	p := database(t)
 	first := p.version(0, 1)
 	apply(t, p, first)
-	good(t, p.Verify(t.Context(), first))
+	verified(t, p, first)
 	log := server.Log(t)
 	if !strings.Contains(log, "ALTER ROLE "+identifier(p.Users[0])) {
 		t.Fatal("the log has no statements")
