@@ -124,9 +124,8 @@ func known(r records.Record, c sinks.Changes) *corev1.Secret {
 
 // keep returns what known needs of a Secret that was read, although the values of others
 // will be cleared. It returns nil if a write needs these values.
-func keep(live *corev1.Secret) any {
-	owned, err := ownedFields(live.ManagedFields)
-	if err != nil || ruleOf(live.Type).required != nil || owned.has("data", targets.ConjurMapKey) {
+func keep(live *corev1.Secret, owned fieldTree) any {
+	if ruleOf(live.Type).required != nil || owned.has("data", targets.ConjurMapKey) {
 		return nil
 	}
 	kept := *live

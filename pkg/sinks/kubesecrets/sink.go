@@ -100,11 +100,12 @@ func (k *Sink) Read(ctx context.Context, r records.Record) (sinks.State, error) 
 	if t.Secret.UID != "" && string(live.UID) != t.Secret.UID {
 		return sinks.State{}, failed(t, errReplaced)
 	}
-	kept := keep(live)
-	state, err := stateOf(live, t)
+	owned, err := ownedFields(live.ManagedFields)
 	if err != nil {
 		return sinks.State{}, failed(t, err)
 	}
+	kept := keep(live, owned)
+	state := stateOf(live, owned, t)
 	state.Seen = kept
 	ours := map[string][]byte{}
 	for key, value := range state.Parts {
@@ -126,12 +127,8 @@ func absent(s *targets.Secret) error {
 	return nil
 }
 
-// stateOf extracts our values from the Secret.
-func stateOf(live *corev1.Secret, t *targets.Target) (sinks.State, error) {
-	owned, err := ownedFields(live.ManagedFields)
-	if err != nil {
-		return sinks.State{}, err
-	}
+// stateOf extracts our values from the Secret. owned are the fields of our field manager.
+func stateOf(live *corev1.Secret, owned fieldTree, t *targets.Target) sinks.State {
 	state := sinks.State{Members: membersOf(live, owned), Sets: SetsOf(live.ObjectMeta)}
 	named, blank := namedKeys(t), blankKeys(live.Type, live.Data)
 	for key := range ourKeys(live, owned, named) {
@@ -145,7 +142,7 @@ func stateOf(live *corev1.Secret, t *targets.Target) (sinks.State, error) {
 		delete(live.Data, key)
 		state.Stale = state.Stale || named[key] && !owned.has("data", key)
 	}
-	return state, nil
+	return state
 }
 
 // maxAttempts bounds the attempts of Apply while other clients change the Secret.
