@@ -107,6 +107,7 @@ func (d *division) run(ctx context.Context, apply func() error) {
 // divide decides which namespaces this process serves, and reports whether they changed.
 func (d *division) divide(namespaces []*metav1.PartialObjectMetadata, claims []kube.Claim) (changed bool) {
 	var served, unserved, remarks []string
+	own := slices.DeleteFunc(slices.Clone(claims), func(c kube.Claim) bool { return c.Lease != d.election.Lease })
 	for _, n := range namespaces {
 		owner, had := kube.Owner(claims, n.Labels), d.serves(n.Name)
 		switch {
@@ -114,16 +115,17 @@ func (d *division) divide(namespaces []*metav1.PartialObjectMetadata, claims []k
 			served = append(served, n.Name)
 		case had && owner == "":
 			unserved = append(unserved, n.Name)
-		case kube.Owner(claimOf(claims, d.election.Lease), n.Labels) != "":
+		case kube.Owner(own, n.Labels) != "":
 			remarks = append(remarks, fmt.Sprintf("not served: the selector of the older Lease %s also matches the namespace %s", owner, n.Name))
 		}
 	}
 	slices.Sort(served)
+	slices.Sort(unserved)
 	slices.Sort(remarks)
 	before := d.served
 	d.set(func() { d.served, d.remarks = served, remarks })
 	say(d.log.Info, "Namespaces joined", without(served, before))
-	say(d.log.Info, "Namespaces left", without(before, slices.Concat(served, unserved)))
+	say(d.log.Info, "Namespaces left", without(without(before, served), unserved))
 	say(d.log.Warn, "No Deployment serves these namespaces any more; their Secrets stay as they are", unserved)
 	var conflict error
 	if len(remarks) > 0 {
@@ -133,9 +135,12 @@ func (d *division) divide(namespaces []*metav1.PartialObjectMetadata, claims []k
 	return !slices.Equal(before, served)
 }
 
-// without returns the names that are not among others.
+// without returns the names that are not among others, which are in ascending order.
 func without(names, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, among := slices.BinarySearch(others, name)
+		return among
+	})
 }
 
 // say logs a message about some namespaces.
@@ -143,11 +148,6 @@ func say(log func(string, ...zap.Field), message string, namespaces []string) {
 	if len(namespaces) > 0 {
 		log(message, zap.String("namespaces", brief.List(namespaces)))
 	}
-}
-
-// claimOf returns the claim of one Lease.
-func claimOf(claims []kube.Claim, lease string) []kube.Claim {
-	return slices.DeleteFunc(slices.Clone(claims), func(c kube.Claim) bool { return c.Lease != lease })
 }
 
 func (d *division) set(change func()) {
