@@ -51,11 +51,14 @@ func NewCA() (*CA, error) {
 	return &CA{Cert: encodePEM("CERTIFICATE", der), Key: encodePEM("PRIVATE KEY", keyDER)}, nil
 }
 
+// LoopbackHosts lists the name and the addresses by which a machine reaches itself.
+func LoopbackHosts() []string { return []string{"localhost", "127.0.0.1", "::1"} }
+
 // Issue creates a server certificate for the names and addresses. Without any, it
 // covers loopback: localhost, 127.0.0.1 and ::1.
 func (ca *CA) Issue(hosts ...string) (tls.Certificate, error) {
 	if len(hosts) == 0 {
-		hosts = []string{"localhost", "127.0.0.1", "::1"}
+		hosts = LoopbackHosts()
 	}
 	pair, err := tls.X509KeyPair(ca.Cert, ca.Key)
 	if err != nil {

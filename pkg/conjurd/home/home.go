@@ -142,7 +142,7 @@ func (h *home) tlsConfig(listening net.Addr) (*tls.Config, error) {
 	}
 	hosts := h.Hosts
 	if tcp, ok := listening.(*net.TCPAddr); ok && len(hosts) == 0 && !tcp.IP.IsUnspecified() {
-		hosts = []string{"localhost", "127.0.0.1", "::1", tcp.IP.String()}
+		hosts = append(conjurd.LoopbackHosts(), tcp.IP.String())
 	}
 	cert, err := h.ca.Issue(hosts...)
 	if h.TLSCert != "" || h.TLSKey != "" {
