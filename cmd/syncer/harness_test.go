@@ -67,10 +67,11 @@ func (w *world) oneShot(mode string, retries int) {
 	w.Annotations["retry-count-limit"] = strconv.Itoa(retries)
 }
 
-// template writes a group's template file.
+// template writes a group's template file whole, as a kubelet does: an empty
+// one would be an error of its own.
 func (w *world) template(group, text string) {
 	w.Helper()
-	w.write(w.Path("templates", group+".tpl"), text)
+	shared.Replace(w, w.Path("templates", group+".tpl"), text)
 }
 
 func (w *world) write(path, text string) {
