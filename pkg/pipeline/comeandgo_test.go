@@ -17,7 +17,6 @@ import (
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
-	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -34,8 +33,7 @@ func (leftover) Read(_ context.Context, r records.Record) (sinks.State, error) {
 }
 
 func (leftover) Apply(_ context.Context, r records.Record, _ sinks.Changes) (records.Sight, error) {
-	annotations := map[string]string{targets.RevisionAnnotation: "1"}
-	return records.Sight{Version: "uid/2", Revision: records.Revision{Print: r.Print("", nil), Annotations: annotations}}, nil
+	return records.Sight{Version: "uid/2", Revision: records.Revision{Print: r.Print("", nil), Stamp: records.Stamp{Number: "1"}}}, nil
 }
 
 // cluster is a pipeline whose Secrets come from the test.

@@ -18,16 +18,16 @@ type sighting struct {
 	uid             types.UID
 	resourceVersion string
 	kind            corev1.SecretType
-	annotations     map[string]string // of the revision
-	print           records.Print     // of the keys that our field manager owns
+	stamp           records.Stamp
+	print           records.Print // of the keys that our field manager owns
 	// blank means that the Secret has no data except the map, and nothing of ours.
 	blank, hasMap bool
 	mapSize       int
 }
 
-// mostRevision bounds the annotations of a revision in a sighting, in bytes. Longer ones
-// are not from Syncer. They would take memory outside the budget of the namespace.
-const mostRevision = 100
+// mostStamp bounds the stamp in a sighting, in bytes. A longer one is not from Syncer. It
+// would take memory outside the budget of the namespace.
+const mostStamp = 100
 
 // Foresee records what a watch shows of a Secret, so that the first sync need not read
 // it (decision 058). It keeps no reference to the Secret's values.
@@ -37,11 +37,8 @@ func Foresee(set *records.Set, live *corev1.Secret) {
 		if err != nil || live.Annotations[targets.MembersAnnotation] != "" || live.Annotations[targets.RotationAnnotation] != "" {
 			return nil
 		}
-		revision, size := annotationsOfRevision(live.Annotations), 0
-		for _, value := range revision {
-			size += len(value)
-		}
-		if size > mostRevision {
+		stamp := stampOf(live.Annotations)
+		if len(stamp.Number)+len(stamp.Revised)+len(stamp.Filled) > mostStamp {
 			return nil
 		}
 		ours, unset := map[string][]byte{}, blankKeys(live.Type, live.Data)
@@ -57,8 +54,8 @@ func Foresee(set *records.Set, live *corev1.Secret) {
 		}
 		return &sighting{
 			uid: live.UID, resourceVersion: live.ResourceVersion, kind: live.Type,
-			annotations: revision, print: set.Print("", ours),
-			blank:  rest == 0 && owned.Empty() && live.Annotations[targets.RevisionAnnotation] == "" && (live.Immutable == nil || !*live.Immutable),
+			stamp: stamp, print: set.Print("", ours),
+			blank:  rest == 0 && owned.Empty() && stamp.Number == "" && (live.Immutable == nil || !*live.Immutable),
 			hasMap: hasMap, mapSize: len(text),
 		}
 	})
@@ -97,7 +94,7 @@ func (k *Sink) Recognize(r records.Record, wanted map[string]secret.Value) (stat
 		}
 		state.Parts = maps.Clone(wanted)
 	}
-	state.Sight = records.Sight{Version: Version(seen.uid, seen.resourceVersion), Revision: revisionOf(r, seen.annotations, ours)}
+	state.Sight = records.Sight{Version: Version(seen.uid, seen.resourceVersion), Revision: revisionOf(r, seen.stamp, ours)}
 	state.Seen = seen
 	return state, true
 }

@@ -1,7 +1,6 @@
 package kubesecrets
 
 import (
-	"maps"
 	"strconv"
 	"time"
 
@@ -9,38 +8,48 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// revisionOf returns the revision of our part of a Secret, if its annotations name
-// one. Otherwise it returns the previous revision.
-func revisionOf(r records.Record, annotations map[string]string, ours map[string][]byte) records.Revision {
-	if annotations[targets.RevisionAnnotation] == "" {
+// revisionOf returns the revision of our part of a Secret, if its stamp has a number.
+// Otherwise it returns the previous revision.
+func revisionOf(r records.Record, stamp records.Stamp, ours map[string][]byte) records.Revision {
+	if stamp.Number == "" {
 		return r.Status.Revision
 	}
-	now := records.Revision{Print: r.Print("", ours), Annotations: annotationsOfRevision(annotations)}
-	if before := r.Status.Revision; now.Print == before.Print && maps.Equal(now.Annotations, before.Annotations) {
-		return before // share one copy in memory
+	return records.Revision{Print: r.Print("", ours), Stamp: stamp}
+}
+
+func stampOf(annotations map[string]string) records.Stamp {
+	return records.Stamp{
+		Number:  annotations[targets.RevisionAnnotation],
+		Revised: annotations[targets.RevisedAnnotation],
+		Filled:  annotations[targets.FilledAnnotation],
 	}
-	return now
 }
 
-func annotationsOfRevision(annotations map[string]string) map[string]string {
-	return among(annotations, map[string]bool{targets.RevisionAnnotation: true, targets.RevisedAnnotation: true, targets.FilledAnnotation: true}, false)
-}
-
-// nextAnnotations returns the annotations of a write that changes the data to ours.
-// annotations are the Secret's current ones. first means that the Secret never held
+// nextStamp returns the stamp of a write that changes the data to ours. annotations are the Secret's current ones. first means that the Secret never held
 // anything of ours.
-func nextAnnotations(r records.Record, annotations map[string]string, ours map[string][]byte, first bool, now time.Time) map[string]string {
+func nextStamp(r records.Record, annotations map[string]string, ours map[string][]byte, first bool, now time.Time) records.Stamp {
 	last := r.Status.Revision
-	known := last.Annotations != nil
+	known := last.Stamp != (records.Stamp{})
 	if first && known && last.Print == r.Print("", ours) {
-		return last.Annotations
+		return last.Stamp
 	}
 	number := nextRevision(annotations[targets.RevisionAnnotation], now)
-	next := map[string]string{targets.RevisionAnnotation: number, targets.RevisedAnnotation: now.UTC().Format(time.RFC3339)}
+	next := records.Stamp{Number: number, Revised: now.UTC().Format(time.RFC3339)}
 	if first && !known {
-		next[targets.FilledAnnotation] = number
+		next.Filled = number
 	}
 	return next
+}
+
+// stamp adds the annotations of a stamp.
+func stamp(annotations map[string]string, s records.Stamp) {
+	for name, value := range map[string]string{
+		targets.RevisionAnnotation: s.Number, targets.RevisedAnnotation: s.Revised, targets.FilledAnnotation: s.Filled,
+	} {
+		if value != "" {
+			annotations[name] = value
+		}
+	}
 }
 
 // nextRevision returns a revision greater than current. As long as clocks do not go

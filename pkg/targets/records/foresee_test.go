@@ -28,6 +28,9 @@ func TestForeseen(t *testing.T) {
 	foresee("the write")
 	r.Status.Version = "1"
 	lane.Settle(r)
+	if len(set.seen) > 0 {
+		t.Errorf("kept after a write: %v", set.seen)
+	}
 	foresee("a change after it")
 	if seen := begin("2"); seen != nil {
 		t.Errorf("after a write, a sync has %v", seen)

@@ -19,7 +19,7 @@ type leftRevisions struct {
 }
 
 func (l *leftRevisions) keep(key targets.Key, r Revision) {
-	if r.Annotations == nil {
+	if r.Stamp == (Stamp{}) {
 		return
 	}
 	if l.byKey == nil {

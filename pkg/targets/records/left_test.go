@@ -24,9 +24,9 @@ func TestRememberedRevisions(t *testing.T) {
 		lane.Put(secret(i))
 		r, _ := lane.Begin(secret(i).Key)
 		lane.Settle(r)
-		return r.Status.Revision.Annotations[targets.RevisionAnnotation] == "7"
+		return r.Status.Revision.Stamp.Number == "7"
 	}
-	seven := Revision{Annotations: map[string]string{targets.RevisionAnnotation: "7"}}
+	seven := Revision{Stamp: Stamp{Number: "7"}}
 	for i := range 2*mostLeft + 2 {
 		note(i, seven)
 	}

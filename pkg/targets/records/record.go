@@ -86,12 +86,15 @@ func (s *Status) See(found Sight) {
 	s.Sight = found
 }
 
-// Revision describes our content of a Secret, and the annotations for it. The zero
-// Revision means none.
+// Revision describes our content of a Secret, and its stamp. The zero Revision means none.
 type Revision struct {
-	Print       Print
-	Annotations map[string]string
+	Print Print
+	Stamp Stamp
 }
+
+// Stamp contains the values of the annotations targets.RevisionAnnotation,
+// targets.RevisedAnnotation and targets.FilledAnnotation. "" means that there is none.
+type Stamp struct{ Number, Revised, Filled string }
 
 // Print distinguishes contents without keeping them. A reader of a print cannot test
 // values against it, because its key is random and never leaves the process.

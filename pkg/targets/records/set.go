@@ -145,7 +145,7 @@ func (l *Lane) Put(t *targets.Target) []Change {
 func (s *Set) Delete(key targets.Key) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.seen, key)
+	s.unsee(key)
 	if s.records[key] == nil {
 		s.give(key, 0)
 		return nil

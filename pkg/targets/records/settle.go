@@ -25,7 +25,7 @@ func (l *Lane) Begin(key targets.Key) (Record, bool) {
 	s.busy[key] = &work{made: r.made}
 	held := s.copy(r)
 	held.Seen = s.seen[key]
-	delete(s.seen, key)
+	s.unsee(key)
 	return held, true
 }
 
@@ -49,6 +49,9 @@ func (l *Lane) Settle(done Record) (after Status, again []Change) {
 	before := r.status
 	r.status = done.Status
 	r.status.derive(before, l.polled, time.Now())
+	if r.status.Version != "" {
+		s.unsee(key) // the watch showed the sync's own write
+	}
 	if r.asks != done.asks {
 		r.status.Asked = true
 	}
@@ -107,7 +110,7 @@ func (s *Set) Foresee(key targets.Key, look func() any) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.seen, key)
+	s.unsee(key)
 	if seen == nil {
 		return
 	}
@@ -115,6 +118,14 @@ func (s *Set) Foresee(key targets.Key, look func() any) {
 		s.seen = map[targets.Key]any{}
 	}
 	s.seen[key] = seen
+}
+
+// unsee forgets what was foreseen of a target. Once all is forgotten, it frees the map, which
+// was as large as the first list. The caller holds the lock.
+func (s *Set) unsee(key targets.Key) {
+	if delete(s.seen, key); len(s.seen) == 0 {
+		s.seen = nil
+	}
 }
 
 // Ask records that a caller wants deleted targets restored.
