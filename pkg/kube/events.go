@@ -36,9 +36,10 @@ type Recorder struct {
 	correlator *record.EventCorrelator
 	waiting    chan *corev1.Event
 	lost       atomic.Int64
+	budget     eventBudget
 
 	mu     sync.Mutex
-	said   map[string]eventMessage // by object: the last message about it
+	said   map[string]eventMessage // by object: the last message about it, if that was a warning
 	pruned time.Time
 }
 
@@ -79,17 +80,25 @@ func SecretReference(namespace, name string, uid types.UID) corev1.ObjectReferen
 
 // Event reports something about an object. kind is corev1.EventTypeNormal or
 // EventTypeWarning. reason is one word for machines. message is for people and is cut at
-// 1,024 bytes. A warning is not repeated for the same object until another message was
-// sent or an hour has passed. Normal messages are sent each time. Event never blocks.
+// 1,024 bytes. A warning is not repeated for the same object until there was another
+// message or an hour has passed. Normal messages are sent each time, within a budget for
+// their reason. Event never blocks.
 func (r *Recorder) Event(about corev1.ObjectReference, kind, reason, message string) {
 	message = cut(message, maxMessage)
 	now := metav1.Now()
 	key := name(about)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last := r.said[key]
-	if kind == corev1.EventTypeWarning && last.reason == reason && last.message == message && now.Sub(last.at) < repeatAfter {
+	warning, last := kind == corev1.EventTypeWarning, r.said[key]
+	if warning && last.reason == reason && last.message == message && now.Sub(last.at) < repeatAfter {
 		return
+	}
+	r.prune(now.Time)
+	if !warning {
+		delete(r.said, key) // the next warning is news
+		if !r.budget.allow(about.Namespace, reason) {
+			return
+		}
 	}
 	namespace := about.Namespace
 	if namespace == "" {
@@ -102,19 +111,21 @@ func (r *Recorder) Event(about corev1.ObjectReference, kind, reason, message str
 		Source: r.source, ReportingController: r.source.Component, ReportingInstance: r.source.Host,
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}:
-		r.said[key] = eventMessage{reason, message, now.Time}
-		r.prune(now.Time)
+		if warning {
+			r.said[key] = eventMessage{reason, message, now.Time}
+		}
 	default:
 		r.lost.Add(1)
 	}
 }
 
-// prune drops messages that may be repeated anyway.
+// prune drops messages that may be repeated anyway, and budgets that are whole again.
 func (r *Recorder) prune(now time.Time) {
 	if now.Sub(r.pruned) < repeatAfter/4 {
 		return
 	}
 	r.pruned = now
+	r.budget.prune()
 	maps.DeleteFunc(r.said, func(_ string, u eventMessage) bool { return now.Sub(u.at) >= repeatAfter })
 }
 

@@ -161,7 +161,7 @@ func TestABurstOfEventsIsReportedOnce(t *testing.T) {
 	heard := make(reports, sent)
 	r := c.NewRecorder("syncer", heard)
 	for i := range sent + lost {
-		r.Event(kube.SecretReference("n", fmt.Sprint(i), "u"), corev1.EventTypeNormal, "Synced", "1 key")
+		r.Event(kube.SecretReference("n", fmt.Sprint(i), "u"), corev1.EventTypeWarning, "SyncFailed", "no route to host")
 	}
 	running(t, r.Run)
 	for i := range sent {

@@ -57,6 +57,47 @@ func TestWhatHappensIsSaidEachTime(t *testing.T) {
 	}
 }
 
+// A flood of good news is cut off for each namespace and for all together. It cuts off
+// neither other reasons nor warnings, and the budget fills again.
+func TestGoodNewsHasABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := (&Client{}).NewRecorder("syncer", nil)
+		flood := func(kind, reason string, namespaces, each, want int) {
+			t.Helper()
+			for i := range namespaces * each {
+				r.Event(SecretReference(fmt.Sprint(i%namespaces), fmt.Sprint(i), ""), kind, reason, "x")
+			}
+			if got := len(said(r)); got != want {
+				t.Errorf("%d of %d Events %s in %d namespaces, want %d", got, namespaces*each, reason, namespaces, want)
+			}
+		}
+		flood(corev1.EventTypeNormal, "Synced", 1, 500, namespaceAtOnce)
+		flood(corev1.EventTypeNormal, "Synced", 20, 20, eventsAtOnce-namespaceAtOnce)
+		flood(corev1.EventTypeNormal, "Restarted", 1, 1, 1)
+		flood(corev1.EventTypeWarning, "SyncFailed", 1, 500, 500)
+		time.Sleep(3 * time.Second)
+		flood(corev1.EventTypeNormal, "Synced", 1, 20, 3*namespacePerSecond)
+		time.Sleep(repeatAfter)
+		flood(corev1.EventTypeNormal, "Synced", 1, 500, namespaceAtOnce)
+		if n := len(r.budget.namespaces); n != 1 {
+			t.Errorf("%d budgets are kept", n)
+		}
+	})
+}
+
+// A dropped message is news all the same: the warning before it may be repeated.
+func TestAWarningAfterDroppedGoodNewsIsNews(t *testing.T) {
+	r := (&Client{}).NewRecorder("syncer", nil)
+	db := SecretReference("n", "db", "1")
+	for range 2 * namespaceAtOnce {
+		r.Event(db, corev1.EventTypeWarning, "SyncFailed", "no route to host")
+		r.Event(db, corev1.EventTypeNormal, "Synced", "Wrote password")
+	}
+	if got := len(said(r)); got != 3*namespaceAtOnce {
+		t.Errorf("said %d, want all %d warnings and %d others", got, 2*namespaceAtOnce, namespaceAtOnce)
+	}
+}
+
 func TestWhatWasSaidIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := (&Client{}).NewRecorder("syncer", nil)

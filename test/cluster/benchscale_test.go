@@ -33,7 +33,7 @@ const (
 // The tables go to the standard output, because go test shortens the log of a benchmark.
 func BenchmarkScale(b *testing.B) {
 	for b.Loop() {
-		syncer, bare, watching := newSides(b)
+		syncer, bare, watching, reading := newSides(b)
 		var table strings.Builder
 		row := func(what string, syncer, bare float64) {
 			fmt.Fprintf(&table, "| %s | %.4g | %.4g | %.2f |\n", what, syncer, bare, syncer/bare)
@@ -52,42 +52,63 @@ func BenchmarkScale(b *testing.B) {
 		}
 		row("s to fill", syncer.seconds, bare.seconds)
 		watching.run()
-		usual := syncer.settings[0]
-		for _, interval := range []string{"1s", "5m"} {
-			syncer.settings[0] = fmt.Sprintf("refresh: {interval: %s}", interval)
-			syncer.configure()
-			idle := cpuOf(syncer, watching)
-			row("ms of CPU a second, idle, refresh.interval "+interval, idle[0], max(idle[1], scaleTick))
-		}
-		syncer.settings[0] = usual
-		syncer.configure()
+		rowsOfIdle(row, syncer, bare, watching)
 		peak := func(s *side) float64 { return float64(s.process.Memory("VmHWM")) }
 		row("peak RSS in MiB", peak(syncer)/(1<<20), peak(watching)/(1<<20))
 		perSecret := func(s *side) float64 { return (peak(s) - float64(s.base)) / 1024 / size }
 		row("KiB for each Secret", perSecret(syncer), perSecret(watching))
 		row("KiB for each Secret; the bare program fills too", perSecret(syncer), perSecret(bare))
 		watching.process.Stop()
-		var created, edited [2][]time.Duration
-		for i := range benchCreated {
-			for j, s := range []*side{syncer, bare} {
-				created[j] = append(created[j], s.timeCreation(i))
-			}
-		}
-		for i := range scaleEdits {
-			for j, s := range []*side{syncer, bare} {
-				edited[j] = append(edited[j], s.timeEdit(i))
-			}
-		}
-		for _, share := range []float64{0.5, 0.99} {
-			row(fmt.Sprintf("ms created → filled, p%.0f", 100*share), percentile(created[0], share), percentile(created[1], share))
-		}
-		row(fmt.Sprintf("ms until the %d Secrets of a template are written, median", scaleTemplated), percentile(edited[0], 0.5), percentile(edited[1], 0.5))
+		rowsOfEdits(row, syncer, bare, reading)
 		fmt.Printf("%.0f Secrets, base of Syncer %d KiB, of the bare program %d KiB\n| | Syncer | bare | ratio |\n|---|---|---|---|\n%s", size, syncer.base>>10, watching.base>>10, table.String())
-		bare.process.Stop()
 		syncer.restart(bare)
 		syncer.handOver()
 		b.ReportMetric(0, "ns/op") // says nothing here
 	}
+}
+
+// rowsOfIdle measures sides that have nothing to do, and then Secrets that are created one
+// after the other.
+func rowsOfIdle(row func(what string, syncer, bare float64), syncer, bare, watching *side) {
+	usual, made := syncer.settings[0], 0
+	for _, interval := range []string{"1s", "5m"} {
+		syncer.settings[0] = fmt.Sprintf("refresh: {interval: %s}", interval)
+		syncer.configure()
+		idle := cpuOf(syncer, watching)
+		row("ms of CPU a second, idle, refresh.interval "+interval, idle[0], max(idle[1], scaleTick))
+		var created [2][]time.Duration
+		for range benchCreated {
+			made++
+			for i, s := range []*side{syncer, bare} {
+				created[i] = append(created[i], s.timeCreation(made))
+			}
+		}
+		for _, share := range []float64{0.5, 0.99} {
+			row(fmt.Sprintf("ms created → filled, p%.0f, refresh.interval %s", 100*share, interval), percentile(created[0], share), percentile(created[1], share))
+		}
+	}
+	syncer.settings[0] = usual
+	syncer.configure()
+}
+
+// rowsOfEdits measures edits of the template, and ends the bare program.
+func rowsOfEdits(row func(what string, syncer, bare float64), syncer, bare, reading *side) {
+	var edited [3][]time.Duration
+	for i := range scaleEdits {
+		for j, s := range []*side{syncer, bare} {
+			edited[j] = append(edited[j], s.timeEdit(i))
+		}
+	}
+	bare.process.Stop()
+	reading.seen = bare.seen
+	reading.run()
+	for i := range scaleEdits {
+		edited[2] = append(edited[2], reading.timeEdit(scaleEdits+i))
+	}
+	reading.process.Stop()
+	median := func(i int) float64 { return percentile(edited[i], 0.5) }
+	row(fmt.Sprintf("ms until the %d Secrets of a template are written, median", scaleTemplated), median(0), median(1))
+	row("the same; the bare program reads each Secret first", median(0), median(2))
 }
 
 // side is one of the programs that are compared, with a namespace that only it serves.
@@ -102,7 +123,7 @@ type side struct {
 	seconds float64
 }
 
-func newSides(b *testing.B) (syncer, bare, watching *side) {
+func newSides(b *testing.B) (syncer, bare, watching, reading *side) {
 	w := newWorld(b)
 	w.settings = append(w.settings, "namespaceMemory: 1024")
 	ids := make([]string, benchSize(b))
@@ -119,19 +140,19 @@ func newSides(b *testing.B) (syncer, bare, watching *side) {
 	syncer.start, syncer.ready = func() { syncer.process = w.start() }, w.ready
 	other := *w
 	other.namespace = plane.Namespace(b)
-	for _, s := range []**side{&bare, &watching} {
-		value := ""
-		if s == &bare {
-			value = w.Value["new"] // as long as the others
+	for _, s := range []**side{&bare, &watching, &reading} {
+		value := w.Value["new"] // as long as the others
+		if s == &watching {
+			value = ""
 		}
 		*s = &side{world: &other, want: func(int) string { return value }}
 		(*s).start = func() {
 			(*s).process = proctest.Spawn(b, bareBinary, proctest.Environ(nil), "-kubeconfig", plane.Kubeconfig(),
-				"-namespace", other.namespace, "-value", value, "-templated", scaleName(min(scaleTemplated, len(ids))))
+				"-namespace", other.namespace, "-value", value, "-templated", scaleName(min(scaleTemplated, len(ids))), fmt.Sprintf("-read=%t", s == &reading))
 		}
 		(*s).ready = func() bool { return (*s).process.Log() != "" }
 	}
-	return syncer, bare, watching
+	return syncer, bare, watching, reading
 }
 
 // run starts the process, and returns when it knows the Secrets.

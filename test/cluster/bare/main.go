@@ -29,6 +29,7 @@ import (
 type options struct {
 	kubeconfig, namespace, selector, value, templated string
 	workers                                           int
+	read                                              bool
 }
 
 func main() {
@@ -38,6 +39,7 @@ func main() {
 	flag.StringVar(&o.selector, "selector", "conjur.org/managed-by-provider=true", "labels of the Secrets")
 	flag.StringVar(&o.value, "value", "", "what to write under the key value; empty: only watch")
 	flag.StringVar(&o.templated, "templated", "", "names less than this also get the ConfigMap's text under the key out")
+	flag.BoolVar(&o.read, "read", false, "read each Secret before the write")
 	flag.IntVar(&o.workers, "workers", 4, "writes at the same time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -125,6 +127,11 @@ func (f *filler) work(ctx context.Context) {
 		text := f.text
 		f.mu.Unlock()
 		out, name := "", key.Name
+		if f.read {
+			if _, err := f.client.Secrets(key.Namespace).Get(ctx, name, metav1.GetOptions{}); err != nil && ctx.Err() == nil {
+				log.Fatal(err)
+			}
+		}
 		if name < f.templated {
 			out = fmt.Sprintf(`,"out":%q`, base64.StdEncoding.EncodeToString([]byte(text)))
 		}
