@@ -120,8 +120,8 @@ func (s *Set) Foresee(key targets.Key, look func() any) {
 	s.seen[key] = seen
 }
 
-// unsee forgets what was foreseen of a target. Once all is forgotten, it frees the map, which
-// was as large as the first list. The caller holds the lock.
+// unsee deletes the sighting of a target. With the last one, it frees the map, which was as
+// large as the first list. The caller holds the lock.
 func (s *Set) unsee(key targets.Key) {
 	if delete(s.seen, key); len(s.seen) == 0 {
 		s.seen = nil
