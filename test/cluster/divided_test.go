@@ -17,20 +17,32 @@ import (
 	"github.com/secretsync/syncer/test/proctest"
 )
 
-// dividing starts a Deployment that serves the namespaces of some teams of the world,
-// under what the chart grants, and its policy.
+// dividing installs and starts a Deployment that serves the namespaces of some teams of
+// the world, under what the chart grants, and its policy.
 func (w *world) dividing(release string, teams ...string) *proctest.Process {
 	w.Helper()
-	for i, team := range teams {
-		teams[i] = w.namespace + team
-	}
-	settings := fmt.Sprintf("kubernetes: {namespaceSelector: 'team in (%s)'}", strings.Join(teams, ", "))
+	settings := w.selecting(teams)
 	values := "config:\n  conjur: {applianceUrl: 'https://conjur.test', account: cluster, authnUrl: 'https://conjur.test/authn-jwt/cluster'}\n  " + settings
 	deploy.Connect(w, plane.Config()).Install(w, deploy.Release{Name: release, Namespace: w.namespace, Values: values})
+	return w.again(release, teams...)
+}
+
+// selecting returns the setting that selects the namespaces of some teams.
+func (w *world) selecting(teams []string) string {
+	var values []string
+	for _, team := range teams {
+		values = append(values, w.namespace+team)
+	}
+	return fmt.Sprintf("kubernetes: {namespaceSelector: 'team in (%s)'}", strings.Join(values, ", "))
+}
+
+// again starts an installed Deployment, with other teams perhaps.
+func (w *world) again(release string, teams ...string) *proctest.Process {
+	w.Helper()
 	w.Env["KUBECONFIG"] = plane.KubeconfigFor(w, plane.Token(w, w.namespace, release))
 	delete(w.Env, "NAMESPACE_ALLOWLIST")
 	w.moveAddress()
-	w.settings = append(w.settings[:3:3], settings, fmt.Sprintf("leaderElection: {leaseName: %s}", release))
+	w.settings = append(w.settings[:3:3], w.selecting(teams), fmt.Sprintf("leaderElection: {leaseName: %s}", release))
 	return w.start()
 }
 
@@ -152,6 +164,39 @@ func TestSelectorsThatOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitIn(both, "v")
+	b.Stop()
+}
+
+// TestSelectorsThatAreSwitched: two Deployments that exchange their selectors write each
+// value once. Of two with the same selector, the older Lease decides.
+func TestSelectorsThatAreSwitched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Variables("v")
+	spaces := []string{w.team("a", "v"), w.team("b", "v")}
+	a, b := w.dividing("a", "a"), w.dividing("b", "b")
+	for _, namespace := range spaces {
+		w.awaitIn(namespace, "v")
+	}
+	a.Stop()
+	b.Stop()
+	w.Renew("v")
+	a, b = w.again("a", "b"), w.again("b", "a")
+	for i, namespace := range spaces {
+		w.awaitIn(namespace, "v")
+		if of := []string{"a", "b"}; w.writes(namespace, of[i]) != 1 || w.writes(namespace, of[1-i]) != 1 {
+			t.Errorf("namespace %d: %d writes by a and %d by b, want the first value by one and the second by the other", i, w.writes(namespace, "a"), w.writes(namespace, "b"))
+		}
+	}
+	b.Stop()
+	b = w.again("b", "b")
+	eventually(t, "a word on the conflict", func() bool { return len(b.Lines("Limited", "the older Lease a", spaces[1])) == 1 })
+	w.Renew("v")
+	w.awaitIn(spaces[1], "v")
+	if n := w.writes(spaces[1], "b"); n != 1 {
+		t.Errorf("%d writes by the younger Deployment, want its first one only", n)
+	}
+	a.Stop()
 	b.Stop()
 }
 
