@@ -53,14 +53,10 @@ func (s *supervisor) Ready() (remarks []string, err error) {
 // long. A target that was delivered and fails now does not make the process unready.
 // Metrics and Events report it.
 func (l *lane) ready(server config.Server) (remarks []string, err error) {
-	all, identity := l.targets.Records(), l.name
-	missing := 0
+	missing, all := l.targets.Unproven()
+	identity := l.name
 	var untried, owed []string
-	for _, r := range all {
-		if !r.Status.Proven.IsZero() {
-			continue
-		}
-		missing++
+	for _, r := range missing {
 		switch key, why := r.Spec.Key, r.Status.Err; {
 		case why == nil:
 			untried = append(untried, string(key))
@@ -74,11 +70,11 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 	age, polled := l.targets.SincePoll()
 	switch {
 	case len(untried) > 0:
-		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), len(all), identity, brief.List(untried))
-	case l.settings.config().Refresh.Enabled && len(all) > 0 && !polled && missing == len(all):
+		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), all, identity, brief.List(untried))
+	case l.settings.config().Refresh.Enabled && all > 0 && !polled && len(missing) == all:
 		err = listed(fmt.Sprintf("the identity %s has not been able to reach Conjur yet", identity), owed)
 	case len(owed) > 0:
-		err = listed(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), len(all), identity), owed)
+		err = listed(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), all, identity), owed)
 	case l.settings.config().Refresh.Enabled && server.Freshness > 0 && age > server.Freshness:
 		err = fmt.Errorf("the identity %s has not been able to poll Conjur for %v", identity, age.Round(time.Second))
 	}

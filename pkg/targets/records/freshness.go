@@ -1,6 +1,8 @@
 package records
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/targets"
@@ -52,6 +54,21 @@ func (l *Lane) Ages() map[targets.Key]time.Duration {
 		}
 	}
 	return ages
+}
+
+// Unproven lists the targets that no sync has proven yet, and returns the number of all.
+// Probes call it often, so it does not copy the others.
+func (l *Lane) Unproven() (unproven []Record, of int) {
+	s := l.all()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for key := range l.keys {
+		if r := s.records[key]; r.status.Proven.IsZero() {
+			unproven = append(unproven, s.copy(r))
+		}
+	}
+	slices.SortFunc(unproven, func(a, b Record) int { return cmp.Compare(a.Spec.Key, b.Spec.Key) })
+	return unproven, len(l.keys)
 }
 
 // Renew forgets the knowledge about Conjur, because another client will ask it: proofs,

@@ -2,12 +2,35 @@ package records
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
+
+func TestUnproven(t *testing.T) {
+	set := &Set{}
+	lane, other := set.Lane(""), set.Lane("other")
+	for _, key := range []targets.Key{"file/c", "file/proven", "file/a", "file/failed"} {
+		lane.Put(&targets.Target{Key: key})
+	}
+	other.Put(&targets.Target{Key: "file/b"})
+	for key, err := range map[targets.Key]error{"file/proven": nil, "file/failed": errors.New("no")} {
+		r, _ := lane.Begin(key)
+		r.Status.Err = err
+		lane.Settle(r)
+	}
+	unproven, of := lane.Unproven()
+	var keys []targets.Key
+	for _, r := range unproven {
+		keys = append(keys, r.Spec.Key)
+	}
+	if want := []targets.Key{"file/a", "file/c", "file/failed"}; !slices.Equal(keys, want) || of != 4 {
+		t.Errorf("%v of %d, want %v of 4", keys, of, want)
+	}
+}
 
 func TestFreshness(t *testing.T) {
 	const key = targets.Key("file/db")
