@@ -16,17 +16,20 @@ const (
 
 // Some returns the first texts, without consecutive duplicates, and then the number of
 // the others.
-func Some(texts []string, most int) []string {
+func Some[S ~string](texts []S, most int) []S {
 	some := slices.Compact(slices.Clone(texts[:min(most, len(texts))]))
 	if more := len(texts) - most; more > 0 {
-		some = append(some, fmt.Sprintf("and %d more", more))
+		some = append(some, S(fmt.Sprintf("and %d more", more)))
 	}
 	return some
 }
 
 // List is Some of the names in one text, "a, b and 3 more".
-func List(names []string) string {
-	some := Some(names, Names)
+func List[S ~string](names []S) string {
+	var some []string
+	for _, name := range Some(names, Names) {
+		some = append(some, string(name))
+	}
 	if len(names) <= Names {
 		return strings.Join(some, ", ")
 	}

@@ -53,13 +53,11 @@ func (s *supervisor) Ready() (remarks []string, err error) {
 // long. A target that was delivered and fails now does not make the process unready.
 // Metrics and Events report it.
 func (l *lane) ready(server config.Server) (remarks []string, err error) {
-	missing, all := l.targets.Unproven()
+	untried, failed, all := l.targets.Unproven()
 	identity := l.name
-	var untried, owed []string
-	for _, r := range missing {
+	var owed []string
+	for _, r := range failed {
 		switch key, why := r.Spec.Key, r.Status.Err; {
-		case why == nil:
-			untried = append(untried, string(key))
 		case server.Tried:
 		case ownReason(r.Spec, why):
 			remarks = append(remarks, "not delivered: "+reason(key, why))
@@ -71,7 +69,7 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 	switch {
 	case len(untried) > 0:
 		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), all, identity, brief.List(untried))
-	case l.settings.config().Refresh.Enabled && all > 0 && !polled && len(missing) == all:
+	case l.settings.config().Refresh.Enabled && all > 0 && !polled && len(failed) == all:
 		err = listed(fmt.Sprintf("the identity %s has not been able to reach Conjur yet", identity), owed)
 	case len(owed) > 0:
 		err = listed(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), all, identity), owed)

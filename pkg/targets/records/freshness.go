@@ -56,19 +56,25 @@ func (l *Lane) Ages() map[targets.Key]time.Duration {
 	return ages
 }
 
-// Unproven lists the targets that no sync has proven yet, and returns the number of all.
-// Probes call it often, so it does not copy the others.
-func (l *Lane) Unproven() (unproven []Record, of int) {
+// Unproven lists the targets that no sync has proven yet, without and with an error. It
+// also returns the number of all targets. Probes call it often, so it copies only those
+// with an error.
+func (l *Lane) Unproven() (untried []targets.Key, failed []Record, of int) {
 	s := l.all()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for key := range l.keys {
-		if r := s.records[key]; r.status.Proven.IsZero() {
-			unproven = append(unproven, s.copy(r))
+		switch r := s.records[key]; {
+		case !r.status.Proven.IsZero():
+		case r.status.Err == nil:
+			untried = append(untried, key)
+		default:
+			failed = append(failed, s.copy(r))
 		}
 	}
-	slices.SortFunc(unproven, func(a, b Record) int { return cmp.Compare(a.Spec.Key, b.Spec.Key) })
-	return unproven, len(l.keys)
+	slices.Sort(untried)
+	slices.SortFunc(failed, func(a, b Record) int { return cmp.Compare(a.Spec.Key, b.Spec.Key) })
+	return untried, failed, len(l.keys)
 }
 
 // Renew forgets the knowledge about Conjur, because another client will ask it: proofs,

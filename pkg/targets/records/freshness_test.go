@@ -22,13 +22,12 @@ func TestUnproven(t *testing.T) {
 		r.Status.Err = err
 		lane.Settle(r)
 	}
-	unproven, of := lane.Unproven()
-	var keys []targets.Key
-	for _, r := range unproven {
-		keys = append(keys, r.Spec.Key)
+	untried, failed, of := lane.Unproven()
+	if want := []targets.Key{"file/a", "file/c"}; !slices.Equal(untried, want) || of != 4 {
+		t.Errorf("%v of %d were not tried, want %v of 4", untried, of, want)
 	}
-	if want := []targets.Key{"file/a", "file/c", "file/failed"}; !slices.Equal(keys, want) || of != 4 {
-		t.Errorf("%v of %d, want %v of 4", keys, of, want)
+	if len(failed) != 1 || failed[0].Spec.Key != "file/failed" {
+		t.Errorf("%v failed, want only the one with an error", failed)
 	}
 }
 
