@@ -35,7 +35,7 @@ func (s *server) plot(t *testing.T, path string) {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="12">
 <title>Requests and log-ins per second over virtual time</title>
 <style>svg{--ink:#333;--all:#0969da;--in:#bc4c00;--line:#ccc}@media(prefers-color-scheme:dark){svg{--ink:#ddd;--all:#58a6ff;--in:#f0883e;--line:#444}}text{fill:var(--ink)}polyline{fill:none;stroke-width:1.3}line{stroke:var(--line)}</style>
-`, left+width+10, top+height+40)
+`, left+width+140, top+height+40) // the last label reaches beyond the plot
 	for _, rate := range []float64{0, most / 2, most} {
 		fmt.Fprintf(&b, `<line x1="%.0f" x2="%.0f" y1="%.0f" y2="%[3]f"/><text x="%.0f" y="%.0f" text-anchor="end">%.0f</text>`+"\n", left, left+width, y(rate), left-5, y(rate)+4, rate)
 	}
