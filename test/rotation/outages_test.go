@@ -318,7 +318,7 @@ func TestAPasswordThatTheDatabaseRefuses(t *testing.T) {
 		times = append(times, made[id])
 	}
 	for i, least := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		if len(times) != 4 || times[i+1].Sub(times[i]) < least {
+		if len(times) < 4 || times[i+1].Sub(times[i]) < least { // a fifth may be the next by schedule
 			t.Fatalf("versions were made at %v", times)
 		}
 	}
