@@ -2,7 +2,6 @@ package kube
 
 import (
 	"maps"
-	"sync"
 
 	"golang.org/x/time/rate"
 )
@@ -15,17 +14,15 @@ const (
 )
 
 // eventBudget limits Normal Events, so that a change of many Secrets does not double the
-// load of the API server. One namespace cannot take the whole budget.
+// load of the API server. One namespace cannot take the whole budget. The Recorder's lock
+// guards it.
 type eventBudget struct {
-	mu         sync.Mutex
 	all        map[string]*rate.Limiter    // by reason
 	namespaces map[[2]string]*rate.Limiter // by namespace and reason
 }
 
 // allow reports whether one more Event fits the budget.
 func (b *eventBudget) allow(namespace, reason string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.all == nil {
 		b.all, b.namespaces = map[string]*rate.Limiter{}, map[[2]string]*rate.Limiter{}
 	}
@@ -41,7 +38,5 @@ func (b *eventBudget) allow(namespace, reason string) bool {
 
 // prune drops the limiters of namespaces that have been quiet.
 func (b *eventBudget) prune() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	maps.DeleteFunc(b.namespaces, func(_ [2]string, l *rate.Limiter) bool { return l.Tokens() >= namespaceAtOnce })
 }

@@ -36,9 +36,9 @@ type Recorder struct {
 	correlator *record.EventCorrelator
 	waiting    chan *corev1.Event
 	lost       atomic.Int64
-	budget     eventBudget
 
 	mu     sync.Mutex
+	budget eventBudget
 	said   map[string]eventMessage // by object: the last message about it, if that was a warning
 	pruned time.Time
 }

@@ -194,7 +194,7 @@ func (k *Sink) metadata(r records.Record, live *corev1.Secret, e *secretEdit) ap
 		Annotations: among(live.Annotations, e.owned.names("metadata", "annotations"), isNew),
 	}
 	if e.changed {
-		stamp(meta.Annotations, nextStamp(r, live.Annotations, e.content(live.Type), e.first, k.now()))
+		setStamp(meta.Annotations, nextStamp(r, live.Annotations, e.content(live.Type), e.first, k.now()))
 	}
 	if e.members != nil {
 		delete(meta.Annotations, targets.MembersAnnotation)

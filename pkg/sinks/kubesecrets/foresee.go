@@ -13,7 +13,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// sighting is what a watch shows of a Secret. It contains no value.
+// sighting is the state of a Secret in a watch. It contains no value.
 type sighting struct {
 	uid             types.UID
 	resourceVersion string

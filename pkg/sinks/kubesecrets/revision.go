@@ -25,8 +25,8 @@ func stampOf(annotations map[string]string) records.Stamp {
 	}
 }
 
-// nextStamp returns the stamp of a write that changes the data to ours. annotations are the Secret's current ones. first means that the Secret never held
-// anything of ours.
+// nextStamp returns the stamp of a write that changes the data to ours. annotations are
+// the Secret's current ones. first means that the Secret never held anything of ours.
 func nextStamp(r records.Record, annotations map[string]string, ours map[string][]byte, first bool, now time.Time) records.Stamp {
 	last := r.Status.Revision
 	known := last.Stamp != (records.Stamp{})
@@ -41,8 +41,8 @@ func nextStamp(r records.Record, annotations map[string]string, ours map[string]
 	return next
 }
 
-// stamp adds the annotations of a stamp.
-func stamp(annotations map[string]string, s records.Stamp) {
+// setStamp adds the annotations of a stamp.
+func setStamp(annotations map[string]string, s records.Stamp) {
 	for name, value := range map[string]string{
 		targets.RevisionAnnotation: s.Number, targets.RevisedAnnotation: s.Revised, targets.FilledAnnotation: s.Filled,
 	} {
