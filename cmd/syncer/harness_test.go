@@ -67,8 +67,8 @@ func (w *world) oneShot(mode string, retries int) {
 	w.Annotations["retry-count-limit"] = strconv.Itoa(retries)
 }
 
-// template writes a group's template file whole, as a kubelet does: an empty
-// one would be an error of its own.
+// template writes a group's template file whole, as a kubelet does. An empty file
+// would cause another error.
 func (w *world) template(group, text string) {
 	w.Helper()
 	shared.Replace(w, w.Path("templates", group+".tpl"), text)

@@ -51,7 +51,7 @@ func NewCA() (*CA, error) {
 	return &CA{Cert: encodePEM("CERTIFICATE", der), Key: encodePEM("PRIVATE KEY", keyDER)}, nil
 }
 
-// LoopbackHosts lists the name and the addresses by which a machine reaches itself.
+// LoopbackHosts lists the name and the addresses of loopback.
 func LoopbackHosts() []string { return []string{"localhost", "127.0.0.1", "::1"} }
 
 // Issue creates a server certificate for the names and addresses. Without any, it

@@ -78,7 +78,7 @@ func BenchmarkTenants(b *testing.B) {
 		}
 		fmt.Printf("p99 in ms, undisturbed | attacked | ratio; of bare, created, rotated; and CPU of the attack in s:\n%s", table.String())
 		for f, what := range []string{"bare", "created", "rotated"} {
-			b.ReportMetric(float64(worst[f][0])/1000, "x-"+what+"-worst") // to reach: 3
+			b.ReportMetric(float64(worst[f][0])/1000, "x-"+what+"-worst") // to reach: 1.5
 		}
 		b.ReportMetric(float64(p.Memory("VmHWM"))/(1<<20), "MiB-peak")
 		b.ReportMetric(0, "ns/op") // says nothing here
