@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/authn"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -39,6 +41,20 @@ func newRotates(t *testing.T, settings string) *rotates {
 	r.Policy(p.Log())
 	r.reader = judge(t, r.Server)
 	return r
+}
+
+// judge is a client of the host that rotates.
+func judge(t testing.TB, server *conjurdtest.Server) *conjur.Client {
+	t.Helper()
+	client, err := conjur.New(conjur.Config{
+		ApplianceURL: server.URL, Account: server.Account, CA: string(server.CA), RateLimit: 1e6,
+		Authenticator: authn.APIKey{Login: "host/rotates", Key: secret.New([]byte(server.HostKey("rotates")))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
 }
 
 func (r *rotates) run(args ...string) (exit func(status int)) {

@@ -39,43 +39,52 @@ func carriedOut(plans *sync.Map) conjurdtest.Middleware {
 	}
 }
 
+// trial is a set, and the faults that its engines meet.
+type trial struct {
+	id   string
+	plan *faults.Plan
+}
+
+// trials returns sets, each with a fault of another kind at another request. The set
+// "calm" meets none, and counts how many requests there are.
+func (s *site) trials() (all []trial) {
+	plans := &sync.Map{}
+	s.Intercept(carriedOut(plans))
+	declare := func(tr trial) trial {
+		plans.Store(tr.id+"/", tr.plan)
+		s.Policy(fmt.Sprintf("- !variable %[1]s\n- !variable %[1]s/control\n- !variable %[1]s/public\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable %[1]s, !variable %[1]s/control, !variable %[1]s/public] }\n", tr.id))
+		return tr
+	}
+	calm := declare(trial{"calm", &faults.Plan{At: -1}})
+	if err := s.survives(calm); err != nil {
+		s.t.Fatal(err)
+	}
+	for seed := range seeds() {
+		for at := range calm.plan.Requests() {
+			for kind := range faults.Kinds {
+				if (at+int(kind)+seed)%each == 0 {
+					dice := rand.New(rand.NewPCG(uint64(seed), uint64(len(all))))
+					all = append(all, declare(trial{fmt.Sprintf("t%d", len(all)), &faults.Plan{At: at, Kind: kind, Dice: dice}}))
+				}
+			}
+		}
+	}
+	return all
+}
+
 // TestFaultsAtEachRequest kills, cuts off and leaves without an answer an engine
 // at each of its requests while it begins a set and rotates it once.
 func TestFaultsAtEachRequest(t *testing.T) {
-	const boundaries = 24 // a rotation without faults has fewer requests
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, options...)
-			var text strings.Builder
-			type trial struct {
-				id   string
-				plan *faults.Plan
-			}
-			var trials []trial
-			var plans sync.Map
-			for seed := range seeds() {
-				for at := range boundaries {
-					for kind := range faults.Kinds {
-						if (at+int(kind)+seed)%each != 0 {
-							continue
-						}
-						id := fmt.Sprintf("t%d", len(trials))
-						p := &faults.Plan{At: at, Kind: kind, Dice: rand.New(rand.NewPCG(uint64(seed), uint64(len(trials))))}
-						plans.Store(id+"/", p)
-						trials = append(trials, trial{id, p})
-						fmt.Fprintf(&text, "- !variable %[1]s\n- !variable %[1]s/control\n- !variable %[1]s/public\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable %[1]s, !variable %[1]s/control, !variable %[1]s/public] }\n", id)
-					}
-				}
-			}
-			s.Policy(text.String())
-			s.Intercept(carriedOut(&plans))
 			turns := make(chan struct{}, 24)
 			var all sync.WaitGroup
-			for _, tr := range trials {
+			for _, tr := range s.trials() {
 				turns <- struct{}{}
 				all.Go(func() {
 					defer func() { <-turns }()
-					if err := s.survives(tr.id, tr.plan); err != nil {
+					if err := s.survives(tr); err != nil {
 						t.Errorf("%v at request %d (%s): %v", tr.plan.Kind, tr.plan.At, tr.id, err)
 					}
 				})
@@ -87,14 +96,15 @@ func TestFaultsAtEachRequest(t *testing.T) {
 
 // survives runs engines, each until it is killed, until a set has begun and was
 // rotated once. The error says what went wrong with it.
-func (s *site) survives(id string, p *faults.Plan) error {
+func (s *site) survives(tr trial) error {
+	id := tr.id
 	deadline, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	judged := Set{Conjur: s.reader, ID: id}
 	var first string
 	for {
 		ctx, kill := context.WithCancel(deadline)
-		p.KillBy(kill)
+		tr.plan.KillBy(kill)
 		done := make(chan struct{})
 		go func() { defer close(done); s.engine(id).Run(ctx) }()
 		finished := false

@@ -2,4 +2,5 @@
 
 package rotation
 
-const each = 1
+// each is that every which fault is tried.
+const each = 2

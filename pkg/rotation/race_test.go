@@ -2,5 +2,5 @@
 
 package rotation
 
-// each is that every which fault is tried: the race detector slows the test.
+// each is that every which fault is tried. The race detector slows the test.
 const each = 4

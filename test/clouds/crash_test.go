@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,22 +15,22 @@ import (
 	"github.com/secretsync/syncer/test/settest"
 )
 
-// requests is more than a set sends to Conjur and to its cloud while it begins and is
-// rotated once, without faults.
-const requests = 90
-
 // TestACrashAtEachRequest kills, cuts off and leaves without an answer an engine at each
 // of its requests to Conjur and to the cloud. It leaves no orphan, loses no key and is
 // never stuck.
 func TestACrashAtEachRequest(t *testing.T) {
 	for name, start := range doubles {
 		t.Run(name, func(t *testing.T) {
+			calm := &faults.Plan{At: -1}
+			if err := newTrial(t, start, calm, 1).survives(); err != nil {
+				t.Fatal(err)
+			}
 			turns := make(chan struct{}, 40)
 			var all sync.WaitGroup
 			var orphans atomic.Int64
 			trials := 0
 			for seed := range seeds() {
-				for at := range requests {
+				for at := range calm.Requests() {
 					for kind := range faults.Kinds {
 						if (at*int(faults.Kinds)+int(kind)+seed)%every() != 0 {
 							continue
@@ -37,19 +38,13 @@ func TestACrashAtEachRequest(t *testing.T) {
 						trials++
 						turns <- struct{}{}
 						p := &faults.Plan{At: at, Kind: kind, Dice: rand.New(rand.NewPCG(uint64(seed), uint64(trials)))}
-						s := newSite(t)
-						s.Intercept(p.Before("engine"))
-						d := start(t, p.Before(""))
-						if d.Lag = lag / 4; trials%4 == 0 {
-							d.Throttle(17)
-						}
+						tr := newTrial(t, start, p, trials)
 						all.Go(func() {
 							defer func() { <-turns }()
-							defer d.Close()
-							if err := s.survives(d, p); err != nil {
+							if err := tr.survives(); err != nil {
 								t.Errorf("seed %d, %v at request %d: %v", seed, kind, at, err)
 							}
-							orphans.Add(int64(len(d.Ended())) - 1)
+							orphans.Add(int64(len(tr.Ended())) - 1)
 						})
 					}
 				}
@@ -60,15 +55,34 @@ func TestACrashAtEachRequest(t *testing.T) {
 	}
 }
 
+// trial is a set with a cloud of its own, and the faults that its engines meet.
+type trial struct {
+	*site
+	double
+	plan *faults.Plan
+}
+
+// newTrial starts the cloud; every fourth one refuses some requests.
+func newTrial(t *testing.T, start func(testing.TB, func(http.Handler) http.Handler) double, p *faults.Plan, number int) *trial {
+	tr := &trial{newSite(t), start(t, p.Before("")), p}
+	tr.Intercept(p.Before("engine"))
+	if tr.Lag = lag / 4; number%4 == 0 {
+		tr.Throttle(17)
+	}
+	return tr
+}
+
 // survives runs engines, each until it is killed, until the set has begun and was
-// rotated once, and judges what is left.
-func (s *site) survives(d double, p *faults.Plan) error {
+// rotated once, and judges what is left. It closes the cloud.
+func (tr *trial) survives() error {
+	s, d := tr.site, tr.double
+	defer d.Close()
 	ended, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
 	first := ""
 	for {
 		ctx, kill := context.WithCancel(ended)
-		p.KillBy(kill)
+		tr.plan.KillBy(kill)
 		client := s.client("engine")
 		config := brisk(client)
 		config.DeleteAfter, config.Consistent = lag, 10*lag // requests of a killed engine may be on their way
@@ -85,6 +99,7 @@ func (s *site) survives(d double, p *faults.Plan) error {
 			return fmt.Errorf("%w, %w", err, unread)
 		case finished:
 			d.Throttle(0)
+			tr.plan.Rest() // the judge signs in
 			return s.judge(d)
 		case ended.Err() != nil:
 			return fmt.Errorf("it is stuck: %s; there are %d keys", settest.Told(doc), len(d.Keys()))

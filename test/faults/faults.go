@@ -29,7 +29,7 @@ func (k Kind) Arrives() bool { return k == Lost || k == KillAfter }
 
 // Plan is the faults of one program. It may be used by several goroutines.
 type Plan struct {
-	At   int        // the request, from 0 on, that meets the first fault
+	At   int        // the request, from 0 on, that meets the first fault; negative: none does
 	Kind Kind       // of the first fault
 	Dice *rand.Rand // chooses the faults after the first one
 
@@ -55,10 +55,24 @@ func (p *Plan) Next() (Kind, bool) {
 	switch {
 	case n == p.At:
 		return p.Kind, true
-	case n > p.At && n < p.At+20 && p.Dice.IntN(10) == 0:
+	case p.At >= 0 && n > p.At && n < p.At+20 && p.Dice.IntN(10) == 0:
 		return Kind(p.Dice.IntN(int(Kinds))), true
 	}
 	return 0, false
+}
+
+// Rest ends the faults.
+func (p *Plan) Rest() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.At = -1
+}
+
+// Requests returns how many requests the program has sent.
+func (p *Plan) Requests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.n
 }
 
 // End kills the program if the fault requires that.
