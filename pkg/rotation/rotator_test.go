@@ -331,17 +331,16 @@ func TestThousandIdleSetsCostTheirBatches(t *testing.T) {
 		}
 		return true
 	})
-	r.look(t.Context()) // after which all are read once more
-	waitFor(t, "nothing is left to do", func() bool {
-		s.ResetCounts()
-		time.Sleep(200 * time.Millisecond)
-		return s.Counts() == conjurdtest.Counts{}
-	})
-	r.look(t.Context())
-	r.look(t.Context())
+	look := func() {
+		r.look(t.Context())
+		if err := r.queue.WaitSettled(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look() // after which all are read once more
+	look()
 	s.ResetCounts()
-	r.look(t.Context())
-	time.Sleep(200 * time.Millisecond)
+	look()
 	c := s.Counts()
 	if c.Data != c.NotModified || c.Other != 0 || c.Data > 20 || c.Data == 0 {
 		t.Errorf("a look at %d idle sets costs %+v", n, c)
