@@ -18,7 +18,10 @@ import (
 	"github.com/secretsync/syncer/test/length"
 )
 
-var seeds = length.Seeds()
+var (
+	seeds = length.Seeds()
+	every = length.Flag("every", 5, 9, "of how many requests and faults one is tried; odd, so that each fault is") // there are four
+)
 
 func parts(text string) map[string]secret.Value {
 	return map[string]secret.Value{"key": secret.New([]byte(text))}
@@ -62,7 +65,7 @@ func (s *site) trials() (all []trial) {
 	for seed := range seeds() {
 		for at := range calm.plan.Requests() {
 			for kind := range faults.Kinds {
-				if (at+int(kind)+seed)%each == 0 {
+				if (at*int(faults.Kinds)+int(kind)+seed)%every() == 0 {
 					dice := rand.New(rand.NewPCG(uint64(seed), uint64(len(all))))
 					all = append(all, declare(trial{fmt.Sprintf("t%d", len(all)), &faults.Plan{At: at, Kind: kind, Dice: dice}}))
 				}

@@ -31,7 +31,7 @@ const set = "cloud/keys"
 var (
 	seeds     = length.Seeds()
 	rotations = length.Flag("rotations", 200, 6, "how many rotations the clients live through, all together")
-	every     = length.Flag("every", 16, 48, "of how many boundaries and faults one is tried")
+	every     = length.Flag("every", 15, 47, "of how many requests and faults one is tried; odd, so that each fault is") // there are four
 )
 
 func TestMain(m *testing.M) {
