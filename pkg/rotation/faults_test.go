@@ -16,6 +16,7 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/test/faults"
 	"github.com/secretsync/syncer/test/length"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 var (
@@ -101,7 +102,7 @@ func TestFaultsAtEachRequest(t *testing.T) {
 // rotated once. The error says what went wrong with it.
 func (s *site) survives(tr trial) error {
 	id := tr.id
-	deadline, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	deadline, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
 	judged := Set{Conjur: s.reader, ID: id}
 	var first string

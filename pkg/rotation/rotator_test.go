@@ -149,7 +149,7 @@ func run(t *testing.T, r *Rotator) (stop func()) { return proctest.Running(t, r.
 // until waits until the set is as it should be.
 func (s *site) until(what string, is func(*versions.Document) bool) *versions.Document {
 	s.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(proctest.Patience)
 	for {
 		doc := s.doc()
 		if is(doc) {
@@ -239,7 +239,7 @@ func TestASilentConsumerHoldsTheRotation(t *testing.T) {
 
 func waitFor(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(proctest.Patience); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // TestCommandsThatAreTooLongFreezeNothing has somebody who may only write commands
@@ -61,7 +62,7 @@ func TestCommandsAtOnce(t *testing.T) {
 				all.Go(func() {
 					verb := []string{"pause", "resume"}[i%2]
 					c := versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: verb}
-					what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), c, time.Minute)
+					what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), c, proctest.Patience)
 					if told[i] = err; err == nil && what != verb+"d" {
 						t.Errorf("%s: %q", verb, what)
 					}
