@@ -11,27 +11,33 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// unanswered loses the first write of a set, which may still arrive later.
+// unanswered loses the answer to one write of a variable.
 type unanswered struct {
 	Client
-	writes int
+	id      string
+	lose    int  // which write it is, from 1 on
+	arrives bool // before the error, otherwise not at all
+	writes  int
 }
 
 func (c *unanswered) Set(ctx context.Context, id string, value secret.Value) error {
-	if id != "jwt" {
+	if id != c.id {
 		return c.Client.Set(ctx, id, value)
 	}
-	if c.writes++; c.writes == 1 {
-		return errors.New("no answer")
+	if c.writes++; c.writes != c.lose {
+		return c.Client.Set(ctx, id, value)
 	}
-	return c.Client.Set(ctx, id, value)
+	if c.arrives {
+		_ = c.Client.Set(ctx, id, value)
+	}
+	return errors.New("no answer")
 }
 
 // TestAWriteThatMayStillArriveIsWaitedFor where the server does not compare, because the
 // late value would replace a newer one.
 func TestAWriteThatMayStillArriveIsWaitedFor(t *testing.T) {
 	s := newSite(t, conjurdtest.Strict())
-	client := &unanswered{Client: s.client}
+	client := &unanswered{Client: s.client, id: "jwt", lose: 1}
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
 	r.config.Conjur, r.config.Quiet = client, time.Hour
 	r = New(r.config)
@@ -65,5 +71,38 @@ func TestAnOldReadIsCheckedBeforeAWrite(t *testing.T) {
 	}
 	if numbers, reading := s.client.Versions(ctx, "jwt"); reading.Err != nil || len(numbers) != 1 {
 		t.Errorf("the set was written %d times: %v", len(numbers), reading.Err)
+	}
+}
+
+// TestThePublishedFollowsALostWrite of the set or of the published variable, where the
+// server does not write both together.
+func TestThePublishedFollowsALostWrite(t *testing.T) {
+	for name, client := range map[string]*unanswered{
+		"the set":      {id: "jwt", lose: 4, arrives: true}, // 2 begin the set, 1 makes a version, the next one promotes it
+		"what follows": {id: "jwt-public", lose: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, conjurdtest.Strict())
+			client.Client = s.client
+			set := s.keys(nil)
+			set.Publish = map[string]versions.Published{"jwt-public": {Text: "key"}}
+			r, _ := s.rotator(s.client, "me", set)
+			r.config.Conjur = client
+			r = New(r.config)
+			if err := r.Once(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first := s.primary()
+			s.command("now", versions.Command{})
+			r.sets["jwt"].commanded.Store(true)
+			if err := r.Once(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			primary, _ := s.doc().Primary()
+			is := s.client.Variable(t.Context(), "jwt-public", "").Found["jwt-public"]
+			if primary.ID == first || client.writes < client.lose || !is.Equal(primary.Parts["key"]) {
+				t.Errorf("after %d writes the primary is %s, and it is published: %v", client.writes, primary.ID, is.Equal(primary.Parts["key"]))
+			}
+		})
 	}
 }
