@@ -3,11 +3,15 @@ package rotation
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation"
@@ -104,5 +108,10 @@ func TestAServiceRefusesThreeTimes(t *testing.T) {
 		if now, _ := doc.Primary(); now.ID != old.ID {
 			t.Fatalf("the primary is %s", now.ID)
 		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if passwords := sets.New(slices.Collect(maps.Values(tried))...); len(passwords) != len(tried) {
+		t.Errorf("%d versions have %d passwords", len(tried), len(passwords))
 	}
 }
