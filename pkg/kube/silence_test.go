@@ -131,10 +131,9 @@ func (f *follower) do(t *testing.T, command string) {
 // of objects up to 512 bytes have one.
 const longestSlack = 512
 
-// holds counts the values of a kind that the child's live heap holds, as they are or in
-// base64. A single piece counts for alone, otherwise pieces in a row that are longer than
-// any slack.
-func (f *follower) holds(t *testing.T, kind canary, alone bool) int {
+// holds counts the values of a kind of which the child's live heap holds more than some
+// bytes in a row, as they are or in base64.
+func (f *follower) holds(t *testing.T, kind canary, beyond int) int {
 	t.Helper()
 	f.do(t, "dump")
 	heap, err := os.ReadFile(f.heap)
@@ -143,16 +142,12 @@ func (f *follower) holds(t *testing.T, kind canary, alone bool) int {
 	}
 	piece := len(kind) + 6
 	encoded := base64.StdEncoding.EncodeToString([]byte(kind)) // begins at each third piece
-	plainRun, encodedRun := 1+longestSlack/piece, 1+longestSlack/(4*piece)
-	if alone {
-		plainRun, encodedRun = 1, 1
-	}
 	found := map[string]bool{}
-	for _, m := range regexp.MustCompile(fmt.Sprintf(`(?:%s(\d{6})){%d}`, kind, plainRun)).FindAllSubmatch(heap, -1) {
+	for _, m := range regexp.MustCompile(fmt.Sprintf(`(?:%s(\d{6})){%d}`, kind, 1+beyond/piece)).FindAllSubmatch(heap, -1) {
 		found[string(m[1])] = true
 	}
 	following := 4*piece - len(encoded)
-	for _, m := range regexp.MustCompile(fmt.Sprintf(`(?:%s([A-Za-z0-9]{8})[A-Za-z0-9]{%d}){%d}`, encoded, following-8, encodedRun)).FindAllSubmatch(heap, -1) {
+	for _, m := range regexp.MustCompile(fmt.Sprintf(`(?:%s([A-Za-z0-9]{8})[A-Za-z0-9]{%d}){%d}`, encoded, following-8, 1+beyond/(4*piece))).FindAllSubmatch(heap, -1) {
 		number, _ := base64.StdEncoding.DecodeString(string(m[1]))
 		found[string(number)] = true
 	}
@@ -205,12 +200,12 @@ func noValueStays(t *testing.T, count int, verbs ...string) {
 		}
 		f.expect(t, string(maps), count)
 	}
-	if n := f.holds(t, maps, true); n < count { // a piece of one may count too
+	if n := f.holds(t, maps, 0); n < count { // a piece of one may count too
 		t.Errorf("%d of %d maps are in memory: the search is worth nothing", n, count)
 	}
-	proctest.Eventually(t, "few values are in memory while connected", func() bool { return f.holds(t, values, false) <= inBuffers })
+	proctest.Eventually(t, "few values are in memory while connected", func() bool { return f.holds(t, values, longestSlack) <= inBuffers })
 	proctest.Eventually(t, "no value is in memory when the connection has been closed", func() bool {
 		f.do(t, "close") // a connection is closed when its last stream has ended
-		return f.holds(t, values, false) == 0
+		return f.holds(t, values, longestSlack) == 0
 	})
 }

@@ -54,12 +54,16 @@ type trial struct {
 func (s *site) trials() (all []trial) {
 	plans := &sync.Map{}
 	s.Intercept(carriedOut(plans))
-	declare := func(tr trial) trial {
-		plans.Store(tr.id+"/", tr.plan)
-		s.Policy(fmt.Sprintf("- !variable %[1]s\n- !variable %[1]s/control\n- !variable %[1]s/public\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable %[1]s, !variable %[1]s/control, !variable %[1]s/public] }\n", tr.id))
-		return tr
+	declare := func(all ...trial) {
+		var text strings.Builder
+		for _, tr := range all {
+			plans.Store(tr.id+"/", tr.plan)
+			fmt.Fprintf(&text, "- !variable %[1]s\n- !variable %[1]s/control\n- !variable %[1]s/public\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable %[1]s, !variable %[1]s/control, !variable %[1]s/public] }\n", tr.id)
+		}
+		s.Policy(text.String())
 	}
-	calm := declare(trial{"calm", &faults.Plan{At: -1}})
+	calm := trial{"calm", faults.None()}
+	declare(calm)
 	if err := s.survives(calm); err != nil {
 		s.t.Fatal(err)
 	}
@@ -68,11 +72,12 @@ func (s *site) trials() (all []trial) {
 			for kind := range faults.Kinds {
 				if (at*int(faults.Kinds)+int(kind)+seed)%every() == 0 {
 					dice := rand.New(rand.NewPCG(uint64(seed), uint64(len(all))))
-					all = append(all, declare(trial{fmt.Sprintf("t%d", len(all)), &faults.Plan{At: at, Kind: kind, Dice: dice}}))
+					all = append(all, trial{fmt.Sprintf("t%d", len(all)), &faults.Plan{At: at, Kind: kind, Dice: dice}})
 				}
 			}
 		}
 	}
+	declare(all...)
 	return all
 }
 

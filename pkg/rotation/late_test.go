@@ -21,10 +21,10 @@ type unanswered struct {
 }
 
 func (c *unanswered) Set(ctx context.Context, id string, value secret.Value) error {
-	if id != c.id {
-		return c.Client.Set(ctx, id, value)
+	if id == c.id {
+		c.writes++
 	}
-	if c.writes++; c.writes != c.lose {
+	if id != c.id || c.writes != c.lose {
 		return c.Client.Set(ctx, id, value)
 	}
 	if c.arrives {
@@ -39,8 +39,8 @@ func TestAWriteThatMayStillArriveIsWaitedFor(t *testing.T) {
 	s := newSite(t, conjurdtest.Strict())
 	client := &unanswered{Client: s.client, id: "jwt", lose: 1}
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
-	r.config.Conjur, r.config.Quiet = client, time.Hour
-	r = New(r.config)
+	r.config.Quiet = time.Hour
+	r = through(client, r)
 	if _, err := r.Sync(t.Context(), "jwt"); !errors.Is(err, ErrUncertain) {
 		t.Fatalf("the error of the lost write is %v", err)
 	}
@@ -59,14 +59,14 @@ func TestAnOldReadIsCheckedBeforeAWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	make := func(id string) *versions.Document {
+	document := func(id string) *versions.Document {
 		return versions.New("me").Make(id, parts(id), false, versions.Entry{At: time.Now()})
 	}
-	if err := set.Write(ctx, held, make("theirs")); err != nil {
+	if err := set.Write(ctx, held, document("theirs")); err != nil {
 		t.Fatal(err)
 	}
 	held.read = time.Now().Add(-fresh - time.Second)
-	if err := set.Write(ctx, held, make("mine")); !errors.Is(err, ErrConflict) {
+	if err := set.Write(ctx, held, document("mine")); !errors.Is(err, ErrConflict) {
 		t.Errorf("a write over what was read before theirs: %v", err)
 	}
 	if numbers, reading := s.client.Versions(ctx, "jwt"); reading.Err != nil || len(numbers) != 1 {
@@ -87,8 +87,7 @@ func TestThePublishedFollowsALostWrite(t *testing.T) {
 			set := s.keys(nil)
 			set.Publish = map[string]versions.Published{"jwt-public": {Text: "key"}}
 			r, _ := s.rotator(s.client, "me", set)
-			r.config.Conjur = client
-			r = New(r.config)
+			r = through(client, r)
 			if err := r.Once(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -81,13 +81,12 @@ func TestAnIdleEngineKeepsNothing(t *testing.T) {
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, options...)
-			r, _ := s.rotator(s.client, "me")
 			client := &seen{Client: s.client}
 			set := s.logins(&outside{accepts: map[string]string{}})
 			set.Actuator = acted{set.Actuator.(*outside), client}
 			set.Publish = map[string]versions.Published{"url": {Text: "{{.user}}:{{.token}}"}, "jwt-public": {Parts: []string{"user"}}}
-			r.config.Conjur, r.config.Sets = client, []Plan{set}
-			r = New(r.config)
+			r, _ := s.rotator(s.client, "me", set)
+			r = through(client, r)
 			for range 2 {
 				if err := r.Once(t.Context()); err != nil {
 					t.Fatal(err)

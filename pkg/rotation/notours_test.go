@@ -41,8 +41,7 @@ func TestNothingHappensWhileAnotherRotatorChangesThePublished(t *testing.T) {
 	set.Publish = map[string]versions.Published{"url": {Text: "{{.user}}:{{.token}}"}}
 	r, _ := s.rotator(s.client, "me", set)
 	client := &annotated{Client: s.client, id: "url"}
-	r.config.Conjur = client
-	r = New(r.config)
+	r = through(client, r)
 	once := func(waits string) {
 		t.Helper()
 		if err := r.Once(t.Context()); err != nil {

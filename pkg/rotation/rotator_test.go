@@ -113,6 +113,13 @@ func (s *site) rotator(client *conjur.Client, owner string, sets ...Plan) (*Rota
 	return New(Config{Conjur: client, Changes: values, Sets: sets, Owner: owner, Interval: 20 * time.Millisecond, Timeout: 20 * time.Second, Watch: time.Nanosecond, Calm: time.Millisecond, Listener: h}), h
 }
 
+// through returns a Rotator like r that uses another client.
+func through(client Client, r *Rotator) *Rotator {
+	config := r.config
+	config.Conjur = client
+	return New(config)
+}
+
 // heard collects Events.
 type heard struct {
 	mu  sync.Mutex

@@ -21,8 +21,8 @@ import (
 func TestACrashAtEachRequest(t *testing.T) {
 	for name, start := range doubles {
 		t.Run(name, func(t *testing.T) {
-			calm := &faults.Plan{At: -1}
-			if err := newTrial(t, start, calm, 1).survives(); err != nil {
+			calm := faults.None()
+			if err := newTrial(t, start, calm, false).survives(); err != nil {
 				t.Fatal(err)
 			}
 			turns := make(chan struct{}, 40)
@@ -38,7 +38,7 @@ func TestACrashAtEachRequest(t *testing.T) {
 						trials++
 						turns <- struct{}{}
 						p := &faults.Plan{At: at, Kind: kind, Dice: rand.New(rand.NewPCG(uint64(seed), uint64(trials)))}
-						tr := newTrial(t, start, p, trials)
+						tr := newTrial(t, start, p, trials%4 == 0)
 						all.Go(func() {
 							defer func() { <-turns }()
 							if err := tr.survives(); err != nil {
@@ -55,18 +55,18 @@ func TestACrashAtEachRequest(t *testing.T) {
 	}
 }
 
-// trial is a set with a cloud of its own, and the faults that its engines meet.
+// trial is a set in a separate cloud, and the faults that its engines meet.
 type trial struct {
 	*site
 	double
 	plan *faults.Plan
 }
 
-// newTrial starts the cloud; every fourth one refuses some requests.
-func newTrial(t *testing.T, start func(testing.TB, func(http.Handler) http.Handler) double, p *faults.Plan, number int) *trial {
+// newTrial starts the cloud. A throttled one refuses some requests.
+func newTrial(t *testing.T, start func(testing.TB, func(http.Handler) http.Handler) double, p *faults.Plan, throttled bool) *trial {
 	tr := &trial{newSite(t), start(t, p.Before("")), p}
 	tr.Intercept(p.Before("engine"))
-	if tr.Lag = lag / 4; number%4 == 0 {
+	if tr.Lag = lag / 4; throttled {
 		tr.Throttle(17)
 	}
 	return tr

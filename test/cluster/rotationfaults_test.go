@@ -30,7 +30,7 @@ var crashSeeds = length.Seeds()
 // left without an answer. Another process takes the Lease of one that was killed.
 func TestALeaderMeetsFaults(t *testing.T) {
 	t.Parallel()
-	calm := &faults.Plan{At: -1}
+	calm := faults.None()
 	t.Run("none", func(t *testing.T) { newFaulty(t, calm).survives() })
 	for seed := range crashSeeds() {
 		dice := rand.New(rand.NewPCG(uint64(seed), 13))

@@ -365,17 +365,26 @@ func (s *coded) WriteHeader(code int) {
 	s.ResponseWriter.WriteHeader(code)
 }
 
+// get returns the process's answer over the probes' connection.
+func (b *bystander) get(path string) (text []byte, answered bool) {
+	b.Helper()
+	answer, err := b.client.Get("http://" + b.address + path)
+	if err != nil {
+		return nil, false
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if text, err = io.ReadAll(answer.Body); err != nil {
+		b.Fatal(err)
+	}
+	return text, true
+}
+
 // metric adds the bystander's metrics of a name that have all these labels.
 func (b *bystander) metric(name string, labels ...string) (sum float64) {
 	b.Helper()
-	answer, err := b.client.Get("http://" + b.address + "/metrics")
-	if err != nil {
+	text, answered := b.get("/metrics")
+	if !answered {
 		return -1
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		b.Fatal(err)
 	}
 	labels = append(labels, fmt.Sprintf("identity=%q", b.identity))
 lines:
@@ -402,10 +411,7 @@ lines:
 func (b *bystander) eventually(what string, is func() bool) {
 	b.Helper()
 	eventually(b, what, func() bool {
-		if answer, err := b.client.Get("http://" + b.address + "/healthz"); err == nil {
-			_, _ = io.Copy(io.Discard, answer.Body)
-			_ = answer.Body.Close()
-		}
+		_, _ = b.get("/healthz")
 		return is()
 	})
 }

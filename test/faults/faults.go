@@ -38,6 +38,9 @@ type Plan struct {
 	kill func()
 }
 
+// None returns a plan without faults, which counts the requests.
+func None() *Plan { return &Plan{At: -1} }
+
 // KillBy sets the function that kills the running program. Call it before the program's
 // first request.
 func (p *Plan) KillBy(kill func()) {

@@ -93,7 +93,7 @@ func between(ctx context.Context, p *faults.Plan, client net.Conn) {
 func TestFaultsAtEachBoundary(t *testing.T) {
 	t.Parallel()
 	calm := newShop(t)
-	counted := &faults.Plan{At: -1}
+	counted := faults.None()
 	calm.Intercept(counted.Before("engine"))
 	if err := calm.survives(counted, beforePostgres(t, counted)); err != nil {
 		t.Fatal(err)

@@ -166,14 +166,11 @@ func (s *shop) judge(ctx context.Context) error {
 
 func dice(seed, n int) *rand.Rand { return rand.New(rand.NewPCG(uint64(seed), uint64(n))) }
 
-// never is a plan without faults.
-func never() *faults.Plan { return &faults.Plan{At: -1} }
-
 // TestATokenIsMadeAndNobodyKnows: the engine dies after the service has made a
 // token, before it is recorded. The next one gets another, and the first is no good.
 func TestATokenIsMadeAndNobodyKnows(t *testing.T) {
 	services := &faults.Plan{At: 0, Kind: faults.KillAfter, Dice: dice(1, 1)}
-	s := newShop(t, never(), services)
+	s := newShop(t, faults.None(), services)
 	if err := s.survives(services); err != nil {
 		t.Error(err)
 	}
@@ -183,7 +180,7 @@ func TestATokenIsMadeAndNobodyKnows(t *testing.T) {
 // at its requests to Conjur and to the service, while a set begins and is rotated
 // twice.
 func TestFaultsAtEachBoundary(t *testing.T) {
-	calmConjur, calmService := never(), never()
+	calmConjur, calmService := faults.None(), faults.None()
 	if err := newShop(t, calmConjur, calmService).survives(calmConjur, calmService); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +190,7 @@ func TestFaultsAtEachBoundary(t *testing.T) {
 		for kind := range faults.Kinds {
 			d := dice(seed, int(kind))
 			for _, both := range []bool{false, true} {
-				conjurs, services := never(), &faults.Plan{At: d.IntN(calmService.Requests()), Kind: kind, Dice: dice(seed, d.Int())}
+				conjurs, services := faults.None(), &faults.Plan{At: d.IntN(calmService.Requests()), Kind: kind, Dice: dice(seed, d.Int())}
 				if both {
 					conjurs = &faults.Plan{At: d.IntN(calmConjur.Requests()), Kind: kind, Dice: dice(seed, d.Int())}
 				}
