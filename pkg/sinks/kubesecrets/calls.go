@@ -118,7 +118,7 @@ func (k *Sink) patchData(ctx context.Context, r records.Record, live *corev1.Sec
 	case err == nil:
 		return after, nil
 	case ok && live.UID == "" && hasCause(answer.ErrStatus, "type"):
-		return nil, errConflict // another client has created it meanwhile
+		return nil, errConflict // another client created it
 	}
 	return nil, callError("patch", t, err)
 }

@@ -29,7 +29,7 @@ type sighting struct {
 // would take memory outside the budget of the namespace.
 const mostStamp = 100
 
-// Foresee records what a watch shows of a Secret, so that the first sync need not read
+// Foresee records the state of a Secret in a watch, so that the first sync need not read
 // it (decision 058). It keeps no reference to the Secret's values.
 func Foresee(set *records.Set, live *corev1.Secret) {
 	set.Foresee(targets.KubeSecretKey(live.Namespace, live.Name), func() any {
@@ -61,8 +61,8 @@ func Foresee(set *records.Set, live *corev1.Secret) {
 	})
 }
 
-// foreseen returns what a watch has shown of a Secret that was neither read nor written
-// so far; nil if nothing is known.
+// foreseen returns the state of a Secret in a watch; nil if it is unknown, or if the Secret
+// was read or written since.
 func foreseen(r records.Record) *sighting {
 	seen, _ := r.Seen.(*sighting)
 	if seen == nil || r.Spec.Secret.UID != "" && string(seen.uid) != r.Spec.Secret.UID {
