@@ -11,6 +11,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // TestBadSetsAreLeftAlone and reported.
@@ -51,7 +52,7 @@ func TestBadSetsAreLeftAlone(t *testing.T) {
 	problems := checker.Check(t.Context())
 	for what, value := range bad {
 		id := strings.ReplaceAll(what, " ", "-")
-		waitFor(t, "word of "+what, func() bool { return heard.has(id, EventFailed) })
+		proctest.Eventually(t, "word of "+what, func() bool { return heard.has(id, EventFailed) })
 		if is := s.reader.Variable(t.Context(), id, "").Found[id]; string(is.Bytes()) != value {
 			t.Errorf("%s was changed", what)
 		}
@@ -102,7 +103,7 @@ func TestOddSetsAreExplained(t *testing.T) {
 		if !strings.Contains(strings.Join(problems[id], "\n"), c.says) {
 			t.Errorf("check of %s says %q", id, problems[id])
 		}
-		waitFor(t, "the reason of "+id, func() bool {
+		proctest.Eventually(t, "the reason of "+id, func() bool {
 			report := r.sets[id].report.Load()
 			return report != nil && strings.Contains(report.WaitsFor, c.says)
 		})
@@ -191,11 +192,11 @@ func TestACommandIsObeyedOnce(t *testing.T) {
 
 	s.Set("jwt/control", `{"id":"1","at":"2020-01-01T00:00:00Z","verb":"now"}`)
 	s.Set("jwt/control", `{"id":"2","at":"2999-01-01T00:00:00Z","verb":"now"}`)
-	waitFor(t, "word of a command that is too early", func() bool {
+	proctest.Eventually(t, "word of a command that is too early", func() bool {
 		return strings.Contains(heard.reasons(), `the command in "jwt/control" is ignored: its time, 2999-01-01T00:00:00Z, is in the future; check the clocks, and send it again`)
 	})
 	s.Set("jwt/control", "canary")
-	waitFor(t, "word of what is no command", func() bool { return strings.Contains(heard.reasons(), "the value is not a command") })
+	proctest.Eventually(t, "word of what is no command", func() bool { return strings.Contains(heard.reasons(), "the value is not a command") })
 	s.Set("jwt/control", sent)
 	stop()
 	again, _ := s.rotator(s.client, "me", s.keys(nil)) // which remembers nothing
@@ -222,7 +223,7 @@ func TestTheBudgetBarsAVersion(t *testing.T) {
 	s.command("now", versions.Command{})
 	second, _ := s.until("a second key", idleWith(first.ID)).Primary()
 	s.command("now", versions.Command{})
-	waitFor(t, "why there is no third", func() bool {
+	proctest.Eventually(t, "why there is no third", func() bool {
 		report := r.sets["jwt"].report.Load()
 		return strings.Contains(report.WaitsFor, "1 versions were begun within an hour")
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // deaf is an outside that cannot say who uses a version.
@@ -53,7 +54,7 @@ func TestCommandsCountWhileNobodyKnowsWhoUsesAVersion(t *testing.T) {
 		}
 	}
 	back, _ := s.until("the way back", func(d *versions.Document) bool { p, _ := d.Primary(); return p.ID == first.ID }).Primary()
-	waitFor(t, "why it waits", func() bool { return strings.Contains(heard.reasons(), "the service is away") })
+	proctest.Eventually(t, "why it waits", func() bool { return strings.Contains(heard.reasons(), "the service is away") })
 	looker, _ := s.rotator(s.reader, "me", set)
 	report := looker.Look(t.Context())[0]
 	if !strings.Contains(report.Problem, "the service is away") || report.Stage != "switch" || report.Primary != back.ID || report.Since.IsZero() {

@@ -222,7 +222,7 @@ func TestAnotherOwnerOnlyLooks(t *testing.T) {
 	other, _ := s.rotator(s.as("other"), "two", s.keys(nil))
 	run(t, other)
 	s.command("now", versions.Command{})
-	waitFor(t, "the other says why it waits", func() bool {
+	proctest.Eventually(t, "the other says why it waits", func() bool {
 		report := other.sets["jwt"].report.Load()
 		return report != nil && strings.Contains(report.WaitsFor, `the set is "one"'s`)
 	})

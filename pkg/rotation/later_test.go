@@ -9,6 +9,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/rotation/actuators"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // late is an outside that revokes in two steps.
@@ -35,7 +36,7 @@ func TestAnActThatGoesOnLater(t *testing.T) {
 	first := idleWith("")
 	old, _ := s.until("a first login", first).Primary()
 	s.command("now", versions.Command{})
-	waitFor(t, "why it waits", func() bool { return strings.Contains(heard.reasons(), "revoke: the old one is deleted later") })
+	proctest.Eventually(t, "why it waits", func() bool { return strings.Contains(heard.reasons(), "revoke: the old one is deleted later") })
 	if strings.Contains(heard.reasons(), EventFailed) {
 		t.Errorf("a wait counts as a failure:\n%s", heard.reasons())
 	}

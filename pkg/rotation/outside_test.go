@@ -13,6 +13,7 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/actuators"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // outside is something that mints tokens, for users that take turns.
@@ -100,7 +101,7 @@ func TestLoginsAreAcceptedBeforeAnybodyHasThem(t *testing.T) {
 	}
 	s.command("now", versions.Command{})
 	s.until("a second login", func(d *versions.Document) bool { p, _ := d.Primary(); return p.ID != first.ID })
-	waitFor(t, "who uses the first", func() bool {
+	proctest.Eventually(t, "who uses the first", func() bool {
 		return strings.Contains(heard.reasons(), first.ID+" is used by a session of shop")
 	})
 	o.set(func() {
@@ -129,7 +130,7 @@ func TestAServiceThatAnswersPartsEachTime(t *testing.T) {
 		t.Errorf("it took %d writes", first.Step)
 	}
 	s.command("now", versions.Command{})
-	waitFor(t, "what is wrong", func() bool { return strings.Contains(heard.reasons(), "returned different credentials") })
+	proctest.Eventually(t, "what is wrong", func() bool { return strings.Contains(heard.reasons(), "returned different credentials") })
 	o.set(func() { o.answers = "" })
 	s.until("a second login", func(d *versions.Document) bool {
 		now, _ := d.Primary()
@@ -204,13 +205,13 @@ func TestTheReasonOfARefusalIsTold(t *testing.T) {
 	s.until("a first login", idleWith(""))
 	o.set(func() { o.refuses = true })
 	s.command("now", versions.Command{})
-	waitFor(t, "why the second one came to nothing", func() bool {
+	proctest.Eventually(t, "why the second one came to nothing", func() bool {
 		return strings.Contains(heard.reasons(), "was refused: no more: refused dropped")
 	})
 	s.until("the second one is gone", func(d *versions.Document) bool { return d.Stage() == "idle" })
 	other, _ := s.rotator(s.as("rotates"), "me", s.logins(o))
 	for name, reports := range map[string]func() []Report{"this process": r.Reports, "another one": func() []Report { return other.Look(t.Context()) }} {
-		waitFor(t, "the status of "+name, func() bool {
+		proctest.Eventually(t, "the status of "+name, func() bool {
 			report := reports()[0]
 			return strings.Contains(report.WaitsFor, report.Versions[0].ID+" was refused: no more: refused")
 		})
@@ -222,5 +223,5 @@ func TestTheReasonOfARefusalIsTold(t *testing.T) {
 	o.set(func() { o.refuses = false })
 	s.command("now", versions.Command{})
 	s.until("a third one", idleWith(s.primary()))
-	waitFor(t, "nothing of it is told any more", func() bool { return !strings.Contains(r.Reports()[0].WaitsFor, "refused") })
+	proctest.Eventually(t, "nothing of it is told any more", func() bool { return !strings.Contains(r.Reports()[0].WaitsFor, "refused") })
 }

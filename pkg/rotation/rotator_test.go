@@ -154,19 +154,16 @@ func (h *heard) reasons() (text string) {
 func run(t *testing.T, r *Rotator) (stop func()) { return proctest.Running(t, r.Run) }
 
 // until waits until the set is as it should be.
-func (s *site) until(what string, is func(*versions.Document) bool) *versions.Document {
+func (s *site) until(what string, is func(*versions.Document) bool) (doc *versions.Document) {
 	s.t.Helper()
-	deadline := time.Now().Add(proctest.Patience)
-	for {
-		doc := s.doc()
-		if is(doc) {
-			return doc
+	met := false
+	defer func() {
+		if !met && doc != nil {
+			s.t.Logf("the log of the set is %v", doc.Log)
 		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("not in time: %s; the log of the set is %v", what, doc.Log)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	}()
+	proctest.Eventually(s.t, what, func() bool { doc = s.doc(); met = is(doc); return met })
+	return doc
 }
 
 // idleWith reports whether the set is idle with another primary than that.
@@ -183,7 +180,7 @@ func (s *site) command(verb string, c versions.Command) {
 	if c.At.IsZero() {
 		c.At = time.Now()
 	}
-	waitFor(s.t, "no other command is pending", func() bool {
+	proctest.Eventually(s.t, "no other command is pending", func() bool {
 		err := Set{Conjur: s.reader, ID: "jwt"}.Steer(context.Background(), c)
 		if err != nil && !errors.Is(err, ErrPending) {
 			s.t.Fatal(err)
@@ -206,7 +203,7 @@ func TestARotationByItself(t *testing.T) {
 				t.Errorf("the first key is %s with %v", old.State, old.PartNames())
 			}
 			for _, what := range []string{"RotationStarted: made " + second.ID, "RotationPromoted: " + second.ID + " is the primary " + ResultPromoted, "RotationDone: retired " + first.ID} {
-				waitFor(t, what, func() bool { return strings.Contains(heard.reasons(), what) })
+				proctest.Eventually(t, what, func() bool { return strings.Contains(heard.reasons(), what) })
 			}
 		})
 	}
@@ -221,7 +218,7 @@ func TestASilentConsumerHoldsTheRotation(t *testing.T) {
 	s.command("now", versions.Command{})
 	doc := s.until("a second key", func(d *versions.Document) bool { _, coming := d.Coming(); return coming })
 	coming, _ := doc.Coming()
-	waitFor(t, "an Event that names the silent one", func() bool {
+	proctest.Eventually(t, "an Event that names the silent one", func() bool {
 		return strings.Contains(heard.reasons(), "RotationWaiting: introduce: the slow one does not have "+coming.ID)
 	})
 	says := func(waits string) func() bool {
@@ -230,11 +227,11 @@ func TestASilentConsumerHoldsTheRotation(t *testing.T) {
 			return len(reports) == 1 && reports[0].WaitsFor == waits && slices.Equal(reports[0].Unasked, silent.Unasked(t.Context(), nil))
 		}
 	}
-	waitFor(t, "status to name both", says("the slow one does not have "+coming.ID))
+	proctest.Eventually(t, "status to name both", says("the slow one does not have "+coming.ID))
 	s.command("pause", versions.Command{})
-	waitFor(t, "the reason of a pause", says(`it is paused; to go on, "resume" it`))
+	proctest.Eventually(t, "the reason of a pause", says(`it is paused; to go on, "resume" it`))
 	s.command("resume", versions.Command{})
-	waitFor(t, "the gate once more", says("the slow one does not have "+coming.ID))
+	proctest.Eventually(t, "the gate once more", says("the slow one does not have "+coming.ID))
 	s.command("promote", versions.Command{Version: coming.ID, Reason: "a test"})
 	s.until("promoted past the gate", func(d *versions.Document) bool { p, _ := d.Primary(); return p.ID == coming.ID })
 	if doc := s.doc(); doc.Stage() != "switch" {
@@ -242,15 +239,6 @@ func TestASilentConsumerHoldsTheRotation(t *testing.T) {
 	}
 	silent.uses.Store(&coming.ID)
 	s.until("all have left the old key", idleWith(""))
-}
-
-func waitFor(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(proctest.Patience); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
 }
 
 func TestAStepCostsThreeRequests(t *testing.T) {
@@ -330,7 +318,7 @@ func TestThousandIdleSetsCostTheirBatches(t *testing.T) {
 	r, _ := s.rotator(s.client, "me", sets...)
 	r.config.Interval = 0
 	run(t, r)
-	waitFor(t, "all sets were read", func() bool {
+	proctest.Eventually(t, "all sets were read", func() bool {
 		for _, set := range r.sets {
 			if len(*set.polled.Load()) < 2 {
 				return false

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // TestARestartKnowsTheLastStep from its file: after a backup was restored, the set waits
@@ -58,7 +59,7 @@ func TestARestartKnowsTheLastStep(t *testing.T) {
 	}
 	stop = run(t, again)
 	s.command("now", versions.Command{})
-	waitFor(t, "that it waits for a claim", func() bool { return strings.Contains(heard.reasons(), `then "claim" it`) })
+	proctest.Eventually(t, "that it waits for a claim", func() bool { return strings.Contains(heard.reasons(), `then "claim" it`) })
 	if doc := s.doc(); doc.Step != backup.Step {
 		t.Errorf("it has written step %d", doc.Step)
 	}
@@ -98,7 +99,7 @@ func TestAStepThatCannotBeKeptIsNotTaken(t *testing.T) {
 	config := r.config
 	config.Seen = seen
 	run(t, New(config))
-	waitFor(t, "why no step is taken", func() bool { return strings.Contains(heard.reasons(), "steps.json") })
+	proctest.Eventually(t, "why no step is taken", func() bool { return strings.Contains(heard.reasons(), "steps.json") })
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestARestoredSetChangesNothingOutside(t *testing.T) {
 	config := again.config
 	config.Seen = seen
 	run(t, New(config))
-	waitFor(t, "that it waits for a claim", func() bool { return strings.Contains(heard.reasons(), `then "claim" it`) })
+	proctest.Eventually(t, "that it waits for a claim", func() bool { return strings.Contains(heard.reasons(), `then "claim" it`) })
 	_, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), versions.Command{Verb: "now", At: time.Now()}, time.Minute)
 	if !errors.Is(err, ErrRejected) || !strings.Contains(err.Error(), `waits for "claim"`) {
 		t.Errorf("the command: %v", err)
@@ -135,5 +136,5 @@ func TestARestoredSetChangesNothingOutside(t *testing.T) {
 	if _, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(t.Context(), versions.Command{Verb: "claim", At: time.Now()}, time.Minute); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, "the login of the claimed set", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return len(o.accepts) == 1 })
+	proctest.Eventually(t, "the login of the claimed set", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return len(o.accepts) == 1 })
 }

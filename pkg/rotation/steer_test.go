@@ -23,7 +23,7 @@ func TestCommandsThatAreTooLongFreezeNothing(t *testing.T) {
 	stop := run(t, r)
 	first, _ := s.until("the set begins", idleWith("")).Primary()
 	s.Set("jwt/control", fmt.Sprintf(`{"id":%q,"at":%q,"verb":"abort"}`, strings.Repeat("x", 65<<10), time.Now().Format(time.RFC3339)))
-	waitFor(t, "word of it", func() bool { return strings.Contains(heard.reasons(), "the value is not a command") })
+	proctest.Eventually(t, "word of it", func() bool { return strings.Contains(heard.reasons(), "the value is not a command") })
 	stop()
 	held, err := Set{Conjur: s.reader, ID: "jwt"}.Read(t.Context())
 	if err != nil {
@@ -176,7 +176,7 @@ func TestWhoSentACommandIsToldThatItWasWithdrawn(t *testing.T) {
 		done <- err
 	}()
 	var withdrawn string
-	waitFor(t, "the first command", func() bool {
+	proctest.Eventually(t, "the first command", func() bool {
 		var err error
 		if withdrawn, err = set.Withdraw(t.Context(), time.Now()); err != nil {
 			t.Error(err)

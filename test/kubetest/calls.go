@@ -1,10 +1,11 @@
 package kubetest
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // Call is a request that reached the API server, from its audit log.
@@ -32,7 +33,7 @@ type Call struct {
 func (cp *ControlPlane) Calls(t testing.TB, match ...func(Call) bool) []Call {
 	t.Helper()
 	var calls []Call
-	await(t, "the outcome of all calls in the audit log", func(context.Context) error {
+	proctest.EventuallyNoError(t, "the outcome of all calls in the audit log", func() error {
 		all, open, err := cp.audit.calls(len(calls))
 		if err != nil {
 			t.Fatal(err)

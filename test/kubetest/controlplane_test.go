@@ -13,6 +13,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 func core(t *testing.T, config *rest.Config) *corev1client.CoreV1Client {
@@ -97,7 +99,7 @@ func TestAdmissionPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	maps := core(t, cluster.Config()).ConfigMaps(ns)
-	await(t, func() error { // the policy takes effect a little later
+	proctest.EventuallyNoError(t, "the policy", func() error { // takes effect a little later
 		_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, metav1.CreateOptions{})
 		if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "none here") {
 			return nil

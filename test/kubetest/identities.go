@@ -22,6 +22,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/secretsync/syncer/test/gobuild"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // Namespace makes a namespace with a new name, which begins with the test's.
@@ -116,8 +117,8 @@ func (cp *ControlPlane) AllowAnonymousDiscovery(t testing.TB) {
 	roots.AppendCertsFromPEM(cp.ca)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	defer client.CloseIdleConnections()
-	await(t, "anonymous access to "+cp.JWKSURL(), func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, cp.JWKSURL(), nil)
+	proctest.EventuallyNoError(t, "anonymous access to "+cp.JWKSURL(), func() error {
+		req, err := http.NewRequestWithContext(lasting(t), http.MethodGet, cp.JWKSURL(), nil)
 		if err != nil {
 			return err
 		}
@@ -136,23 +137,3 @@ func (cp *ControlPlane) AllowAnonymousDiscovery(t testing.TB) {
 // lasting is the test's context for helpers, which are called from cleanups
 // too, when the test's own has ended. The clients bound each call.
 func lasting(t testing.TB) context.Context { return context.WithoutCancel(t.Context()) }
-
-// await repeats until there is no error.
-func await(t testing.TB, what string, attempt func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(lasting(t), patience)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := attempt(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s did not come within %v: %v", what, patience, err)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package kubetest
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +8,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // Bind gives the service account sa a Role with these rules in namespace ns,
@@ -104,7 +105,7 @@ func (cp *ControlPlane) filter(t testing.TB, all []*authorizationv1.SubjectAcces
 // Roles by a watch, a little later than they are written.
 func (cp *ControlPlane) awaitAll(t testing.TB, all []*authorizationv1.SubjectAccessReview, allowed bool) {
 	t.Helper()
-	await(t, fmt.Sprintf("allowed=%v for the Role's rules", allowed), func(context.Context) error {
+	proctest.EventuallyNoError(t, fmt.Sprintf("allowed=%v for the Role's rules", allowed), func() error {
 		if rest := cp.filter(t, all, !allowed); len(rest) > 0 {
 			return fmt.Errorf("%d of %d are not yet, the first: %v", len(rest), len(all), rest[0].Spec.ResourceAttributes)
 		}

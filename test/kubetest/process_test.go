@@ -12,9 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/secretsync/syncer/test/kubetest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 func TestStartSaysHowToBuildTheProgram(t *testing.T) {
@@ -89,7 +89,7 @@ func TestThePlaneEndsWithAPart(t *testing.T) {
 			dir := filepath.Dir(cp.Kubeconfig())
 			running := allProcesses(t, dir)
 			kill(t, running[part])
-			await(t, func() error {
+			proctest.EventuallyNoError(t, "no process left", func() error {
 				if left := processes(t, dir); len(left) > 0 {
 					return fmt.Errorf("still there: %v", left)
 				}
@@ -124,7 +124,7 @@ func kill(t *testing.T, pid int) {
 // can miss one while other processes come and go.
 func allProcesses(t *testing.T, dir string) (running map[string]int) {
 	t.Helper()
-	await(t, func() error {
+	proctest.EventuallyNoError(t, "three processes", func() error {
 		if running = processes(t, dir); len(running) != 3 {
 			return fmt.Errorf("processes before the end: %v", running)
 		}
@@ -178,7 +178,7 @@ func parent(pid int) int {
 // gone. A zombie, which has no arguments, has ended.
 func awaitNothing(t *testing.T, dir string, running map[string]int) {
 	t.Helper()
-	await(t, func() error {
+	proctest.EventuallyNoError(t, "no process and no directory", func() error {
 		for name, pid := range running {
 			cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			if err == nil && strings.Contains(string(cmdline), name) {
@@ -190,23 +190,4 @@ func awaitNothing(t *testing.T, dir string, running map[string]int) {
 		}
 		return nil
 	})
-}
-
-// await repeats until there is no error.
-func await(t *testing.T, attempt func() error) {
-	t.Helper()
-	deadline := time.After(2 * time.Minute)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := attempt()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal(err)
-		}
-	}
 }

@@ -207,6 +207,19 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 	EventuallyWithin(t, Patience, what, condition)
 }
 
+// EventuallyNoError repeats the attempt until it returns no error. If that does not happen,
+// it shows the last error.
+func EventuallyNoError(t testing.TB, what string, attempt func() error) {
+	t.Helper()
+	var err error
+	defer func() {
+		if err != nil {
+			t.Log(err)
+		}
+	}()
+	Eventually(t, what, func() bool { err = attempt(); return err == nil })
+}
+
 // EventuallyWithin is Eventually with another timeout.
 func EventuallyWithin(t testing.TB, patience time.Duration, what string, condition func() bool) {
 	t.Helper()

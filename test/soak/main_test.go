@@ -23,7 +23,6 @@ import (
 
 	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/kubetest"
-	"github.com/secretsync/syncer/test/proctest"
 )
 
 var (
@@ -66,16 +65,4 @@ func seeded(t *testing.T) *rand.Rand {
 	}
 	t.Logf("SYNCER_SOAK_SEED=%d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
-}
-
-// eventually waits until the condition says nothing.
-func eventually(t testing.TB, what string, condition func() error) {
-	t.Helper()
-	var err error
-	defer func() {
-		if err != nil {
-			t.Log(err)
-		}
-	}()
-	proctest.Eventually(t, what, func() bool { err = condition(); return err == nil })
 }

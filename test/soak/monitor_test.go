@@ -37,7 +37,7 @@ func observe(t testing.TB, p *proctest.Process, address string) *monitor {
 		client:   http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
 		stopping: make(chan struct{}),
 	}
-	eventually(m.t, "the metrics", func() error { _, err := m.metrics(); return err })
+	proctest.EventuallyNoError(m.t, "the metrics", func() error { _, err := m.metrics(); return err })
 	m.ended.Go(func() {
 		seconds := time.NewTicker(time.Second)
 		defer seconds.Stop()

@@ -117,21 +117,21 @@ func (p *pod) settle(int) {
 	p.Helper()
 	p.template(true)
 	p.revoke("guest/one", false)
-	eventually(p.TB, "what was revoked removed", func() error {
+	proctest.EventuallyNoError(p.TB, "what was revoked removed", func() error {
 		if _, err := os.Lstat(p.Path("secrets", "guest.json")); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("guest.json is there (%v)", err)
 		}
 		return nil
 	})
 	p.restore(guests...)
-	eventually(p.TB, "the application's request taken up", func() error {
+	proctest.EventuallyNoError(p.TB, "the application's request taken up", func() error {
 		if _, err := os.Lstat(p.Path("status", notify.RequestedFile)); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s is there (%v)", notify.RequestedFile, err)
 		}
 		return nil
 	})
-	eventually(p.TB, "each file as Conjur has it", p.current)
-	eventually(p.TB, "the change announced", func() error {
+	proctest.EventuallyNoError(p.TB, "each file as Conjur has it", p.current)
+	proctest.EventuallyNoError(p.TB, "the change announced", func() error {
 		if marks, _ := filepath.Glob(p.Path("status", ".untold-*")); len(marks) > 0 {
 			return fmt.Errorf("%q", marks)
 		}
@@ -259,7 +259,7 @@ func TestSidecar(t *testing.T) {
 	d, random := length(t), seeded(t)
 	pod, address := newPod(t, newConjur(t, random)), proctest.FreeAddress(t)
 	process := pod.start(address)
-	eventually(t, "the first delivery", pod.current)
+	proctest.EventuallyNoError(t, "the first delivery", pod.current)
 	samples, endReads := observe(t, process, address), pod.read()
 
 	s := &schedule{c: pod.conjur, calm: pod.settle}

@@ -162,7 +162,7 @@ func (k *cluster) settle(season int) {
 		k.create(name)
 	}
 	k.revoke("guest/one", false)
-	eventually(k.TB, "what was revoked removed", func() error {
+	proctest.EventuallyNoError(k.TB, "what was revoked removed", func() error {
 		all, err := k.list()
 		if _, ok := all["guest"]["guest"]; ok {
 			return fmt.Errorf("the Secret %q has the key %q", "guest", "guest")
@@ -170,7 +170,7 @@ func (k *cluster) settle(season int) {
 		return err
 	})
 	k.restore(guests...)
-	eventually(k.TB, "each Secret as Conjur has it", k.current)
+	proctest.EventuallyNoError(k.TB, "each Secret as Conjur has it", k.current)
 }
 
 // list gives the data of all Secrets, by their names.
@@ -259,7 +259,7 @@ func TestStandalone(t *testing.T) {
 	d, random := length(t), seeded(t)
 	k, address := newCluster(t, newConjur(t, random)), proctest.FreeAddress(t)
 	process := k.start(address, d)
-	eventually(t, "the first delivery", k.current)
+	proctest.EventuallyNoError(t, "the first delivery", k.current)
 	samples, endReads := observe(t, process, address), k.read()
 
 	s := &schedule{c: k.conjur, calm: k.settle}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 const signingKey = "a key of the tests"
@@ -197,9 +198,10 @@ func TestWhatAProgramAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(left)))
-	if deadline := time.Now().Add(time.Minute); pid == 0 || !ended(pid, deadline) {
-		t.Errorf("what it left behind, %d, goes on", pid)
+	if pid == 0 {
+		t.Fatalf("it leaves behind %q", left)
 	}
+	proctest.Eventually(t, "the end of the process left behind", func() bool { return ended(pid) })
 	if err := stepper(Exec(nil, "/no/such/program")).Revoke(t.Context(), stepVersion()); outcome(err) != "unknown" {
 		t.Errorf("without a program: %v", err)
 	}
@@ -212,14 +214,8 @@ func TestWhatAProgramAnswers(t *testing.T) {
 	}
 }
 
-// ended waits until a process has ended; a zombie has.
-func ended(pid int, deadline time.Time) bool {
-	for time.Now().Before(deadline) {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return true
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return false
+// ended reports whether a process has ended; a zombie has.
+func ended(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	admissionv1client "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 const canary = "canary-Zx41"
@@ -160,7 +160,7 @@ func TestPolicyDenies(t *testing.T) {
 		return k.sink.Apply(t.Context(), k.target("s", "a"), setAll("a", canary+strings.Repeat("!", n)))
 	}
 	var err error
-	until(t, "the policy takes effect", func() bool { err = write(); return err != nil })
+	proctest.Eventually(t, "the policy takes effect", func() bool { err = write(); return err != nil })
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "denied by ValidatingAdmissionPolicy '"+k.ns+"'") {
 		t.Errorf("the error is %q", err)
 	}
@@ -169,20 +169,5 @@ func TestPolicyDenies(t *testing.T) {
 	}
 	expectSilent(t, err)
 	k.permit(t)
-	until(t, "the policy is without effect", func() bool { return write() == nil })
-}
-
-// until waits until the condition holds.
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	limit, tick := time.NewTimer(time.Minute), time.NewTicker(20*time.Millisecond)
-	defer limit.Stop()
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
+	proctest.Eventually(t, "the policy is without effect", func() bool { return write() == nil })
 }
