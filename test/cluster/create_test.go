@@ -49,9 +49,7 @@ func TestReplicasHandOver(t *testing.T) {
 	w.secret("db", map[string]string{"a": "a"})
 	first := w.start()
 	w.awaitData("db", map[string]string{"a": w.Value["a"]})
-	w.moveAddress()
-	second := w.start()
-	eventually(t, "the second to see the leader", func() bool { return strings.Contains(second.Log(), "Leader") })
+	second := w.standby()
 	revision := w.read("db").Annotations["conjur.org/secret-revision"]
 	first.Stop()
 	eventually(t, "the second to work", func() bool {

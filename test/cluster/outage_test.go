@@ -114,9 +114,7 @@ func TestLeaderKilled(t *testing.T) {
 	w.secret("db", map[string]string{"a": "a"})
 	first := w.start()
 	w.awaitData("db", map[string]string{"a": w.Value["a"]})
-	w.moveAddress()
-	second := w.start()
-	eventually(t, "the second to see the leader", func() bool { return strings.Contains(second.Log(), "Leader") })
+	second := w.standby()
 
 	first.Signal(os.Kill)
 	w.Renew("a")

@@ -141,9 +141,7 @@ func TestAStalledLeaderWritesNothingLate(t *testing.T) {
 			w.awaitData("db", map[string]string{"a": w.Value["a"]})
 			w.awaitPulls("builder", "pull", "theirs")
 			w.as("successor", rights(t))
-			w.moveAddress()
-			second := w.start()
-			eventually(t, "the second to see the leader", func() bool { return strings.Contains(second.Log(), "Leader") })
+			second := w.standby()
 
 			network.arm(resource)
 			change("builder, runner")

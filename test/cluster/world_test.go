@@ -93,6 +93,15 @@ func (w *world) moveAddress() {
 	w.settings[1] = fmt.Sprintf("server: {address: %q}", w.address)
 }
 
+// standby starts a second replica, and waits until it has seen the leader.
+func (w *world) standby() *proctest.Process {
+	w.Helper()
+	w.moveAddress()
+	p := w.start()
+	eventually(w, "the second to see the leader", func() bool { return strings.Contains(p.Log(), "Leader") })
+	return p
+}
+
 // ready asks the readiness probe.
 func (w *world) ready() bool {
 	w.Helper()
