@@ -41,7 +41,10 @@ func TestLimitOfAllFiles(t *testing.T) {
 	taken("a", 2)
 	taken("b", 8)
 	taken("b", 0)
-	taken("a", 10)
+	if err := give("a/c", 8); err == nil { // a is a file
+		t.Error("a file below a file is written")
+	}
+	taken("a", 10) // what failed takes no room
 
 	next := NewFiles(dir, nil) // knows what is there once it was read
 	next.Limit(9)

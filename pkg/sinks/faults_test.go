@@ -84,6 +84,9 @@ func (c faultCase) run(t *testing.T, f *faults) []string {
 	files := f.files(dir, &Owner{os.Getuid(), os.Getgid()})
 	err := files.Apply(t.Context(), c.target, c.change)
 	calls := slices.Clone(f.calls)
+	if f.fail > 0 && err == nil && calls[f.fail-1] != "lstat" && calls[f.fail-1] != "sub" { // a look
+		t.Errorf("%s failed, and Apply says nothing", calls[f.fail-1])
+	}
 	f.fail = 0
 	c.checkError(t, files, err)
 	c.checkWhole(t, dir, old, wanted, err == nil)

@@ -80,6 +80,11 @@ func TestOwner(t *testing.T) {
 		t.Errorf("giving the file away: %v", err)
 	}
 	expectTree(t, dir, "-rw------- a")
+	folder := directoryTarget("b", 0o600)
+	apply(t, mine, folder, rewrite("user", "text"))
+	if read(t, mine, folder).Stale || !read(t, theirGroup, folder).Stale {
+		t.Error("for a folder of files, the owner is not compared")
+	}
 }
 
 func TestBadTargets(t *testing.T) {
