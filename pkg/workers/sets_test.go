@@ -114,6 +114,27 @@ func TestASetThatIsGoneTakesItsKeysOnly(t *testing.T) {
 	}
 }
 
+// TestASetThatIsGoneLeavesWhatOthersMayHaveMade: the keys of a set whose state is unknown,
+// the key of a faulty entry, and all keys if an entry has no readable key.
+func TestASetThatIsGoneLeavesWhatOthersMayHaveMade(t *testing.T) {
+	const good = "\"db-*\": {credential: p/db}\n\"*\": {keys: p/jwt}"
+	s := newShop(t, good)
+	db := versions.New("").Make("r1", partsOf("username", "a", "password", "1"), false, noon).Promote("r1", noon)
+	jwt := versions.New("").Make("r9", partsOf("key", "k"), false, noon).Promote("r9", noon)
+	s.give("p/db", encoded(t, db), "p/jwt", encoded(t, jwt))
+	s.delivers("db-password=1", "db-username=a", "r9.key.primary=k")
+	s.unknown("p/db")
+	s.gone("p/jwt")
+	for _, faulty := range []string{"~: p/db", "r9.key.primary: [p/db]"} {
+		s.define(good + "\n" + faulty)
+		s.one()
+		s.holds("db-password=1", "db-username=a", "r9.key.primary=k")
+	}
+	s.define(good)
+	s.did(s.one(), "", "r9.key.primary", "")
+	s.holds("db-password=1", "db-username=a")
+}
+
 func TestTwoSetsNeedPrefixes(t *testing.T) {
 	s := newShop(t, "key: p/host\n\"*\": {credential: p/db}")
 	set := versions.New("").Make("r1", partsOf("key", "a"), false, noon).Promote("r1", noon)
