@@ -153,8 +153,8 @@ func (p *peer) sync(from string) error {
 	return os.RemoveAll(filepath.Join(p.folder, old))
 }
 
-// post posts again if the connection fails: a program closes one that brings no request
-// within 5 s, which a busy machine may take.
+// post posts again, over a new connection, if the first one fails: a program closes a
+// connection without a request after 5 s, which pass on a busy machine.
 func (l *live) post(url, body string) (string, error) {
 	resp, err := l.client.Post(url, "text/plain", strings.NewReader(body))
 	if err != nil {

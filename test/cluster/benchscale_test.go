@@ -239,9 +239,7 @@ func (s *side) restart(bare *side) {
 // handOver measures a change of the leader when all Secrets are up to date.
 func (s *side) handOver() {
 	first := s.process
-	s.moveAddress()
-	s.start()
-	eventually(s, "the second to see the leader", func() bool { return strings.Contains(s.process.Log(), "Leader") })
+	s.process = s.standby()
 	s.count("change of leader", func() {
 		first.Stop()
 		eventually(s, "the second to lead", func() bool {

@@ -25,11 +25,10 @@ type Call struct {
 }
 
 // Calls returns the calls so far for which all of match are true, in the order
-// of their arrival. Each call is there whose answer has begun to arrive, with
-// its Code: Calls waits for that of a call that is being answered, and for none
-// that comes later. Left out are the calls that the API server makes to itself,
-// and the polls for readiness. Those of the ControlPlane's own methods are in,
-// with UserAgent "kubetest".
+// of their arrival. It contains each call whose answer has begun to arrive. Calls
+// waits for the Code of a call that is being answered, but not for later calls. It
+// leaves out the calls of the API server to itself and the polls for readiness. The
+// calls by methods of ControlPlane are included, with UserAgent "kubetest".
 func (cp *ControlPlane) Calls(t testing.TB, match ...func(Call) bool) []Call {
 	t.Helper()
 	var calls []Call

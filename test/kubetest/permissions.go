@@ -29,7 +29,7 @@ func (cp *ControlPlane) Bind(t testing.TB, ns, sa string, rules ...rbacv1.Policy
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is allowed already says nothing of this Role.
+	// Rights that already exist say nothing about this Role.
 	asked := cp.filter(t, reviews(ns, UserName(home, name), rules), false)
 	binding, err := cp.rbac.RoleBindings(ns).Create(lasting(t), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
@@ -50,7 +50,7 @@ func (cp *ControlPlane) Bind(t testing.TB, ns, sa string, rules ...rbacv1.Policy
 }
 
 // Await waits until the API server allows the service account sa of the
-// namespace ns what the rules say.
+// namespace ns all requests of the rules.
 func (cp *ControlPlane) Await(t testing.TB, ns, sa string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	cp.awaitAll(t, reviews(ns, UserName(ns, sa), rules), true)

@@ -1,5 +1,5 @@
 // Package proctest starts processes of Syncer in tests, ends them with the
-// test, and waits for what they are to do.
+// test, and waits for conditions.
 package proctest
 
 import (
@@ -22,8 +22,7 @@ import (
 	"github.com/secretsync/syncer/test/gobuild"
 )
 
-// Patience is how long a test waits for what must happen: seconds when the machine
-// is free.
+// Patience is the timeout of a wait. On a free machine, a wait takes seconds.
 const Patience = 4 * time.Minute
 
 // mostLog bounds how much of a process's output a failed test shows.
@@ -119,7 +118,7 @@ func (p *Process) end() {
 // PID is the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Log gives what the process has written so far, to either stream.
+// Log returns the process's output so far, of both streams.
 func (p *Process) Log() string { return p.out.String() }
 
 // Lines gives the lines of the log that hold all of the texts.

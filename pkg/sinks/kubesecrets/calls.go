@@ -210,8 +210,8 @@ func (k *Sink) metadata(r records.Record, live *corev1.Secret, e *secretEdit) ap
 }
 
 // applyConfiguration returns the body of a server-side apply. It lists every field
-// that we own after the edit: an apply removes fields that we owned and do not
-// list.
+// that we own after the edit: an apply removes each field that we owned and that
+// it does not list.
 //
 // It writes the values directly into the body, because encoding/json would keep
 // them in an internal buffer. The body cannot be cleared: net/http may read it even
