@@ -24,6 +24,14 @@ func TestWhatNeverWorksDoesNotLoad(t *testing.T) {
 		`exec: {command: [/x]}, publish: {x: "{{.token"}`:                                                  `sets[0].publish.x: the template cannot be read`,
 		`generate: {uuid: true}, cron: "0 0 30 2 *"`:                                                       `sets[0].cron: no date matches "0 0 30 2 *"`,
 		`generate: {uuid: true}, cron: "0 0 29 2 *"`:                                                       "",
+		`generate: {uuid: true}, cron: "TZ=UTC 0 3 * * *"`:                                                 `sets[0].cron: "TZ=UTC 0 3 * * *" names a time zone`,
+		`generate: {uuid: true}, cron: "CRON_TZ=Europe/Berlin 0 3 * * *"`:                                  `sets[0].cron: "CRON_TZ=Europe/Berlin 0 3 * * *" names a time zone`,
+		`generate: {uuid: true}, cron: "TZ= 0 3 * * *"`:                                                    `sets[0].cron: "TZ= 0 3 * * *" names a time zone`,
+		`generate: {uuid: true}, cron: "CRON_TZ=Local @daily"`:                                             `sets[0].cron: "CRON_TZ=Local @daily" names a time zone`,
+		`generate: {uuid: true}, cron: "TZ=UTC"`:                                                           `sets[0].cron: "TZ=UTC" names a time zone`,
+		`generate: {uuid: true}, cron: " tz=UTC 0 3 * * *"`:                                                `sets[0].cron: " tz=UTC 0 3 * * *" names a time zone`,
+		`generate: {uuid: true}, cron: "0 3 * * * TZ=UTC"`:                                                 `sets[0].cron: "0 3 * * * TZ=UTC" names a time zone`,
+		`generate: {uuid: true}, cron: "@daily"`:                                                           "",
 	} {
 		_, _, err := config.LoadRotation(fileSources(t, "rotation: {sets: [{set: a, "+text+"}]}\n", nil, connection).Read())
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "rotation."+want)) {

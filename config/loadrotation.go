@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -148,10 +149,8 @@ func (l *loader) schedule(it item, set *RotatedSet) {
 		l.fail(it["cron"].key, "the set also has every; remove one of the two")
 	case it["cron"].set:
 		var err error
-		if set.Times, err = cron.ParseStandard(set.Cron); err != nil {
-			l.fail(it["cron"].key, "%.200q is not a schedule in the syntax of a CronJob, such as \"0 3 * * 0\": %v", set.Cron, err)
-		} else if set.Times.Next(time.Unix(0, 0)).IsZero() {
-			l.fail(it["cron"].key, "no date matches %.200q; write a day that exists", set.Cron)
+		if set.Times, err = parseCron(set.Cron); err != nil {
+			l.failAll(it["cron"].key, err)
 		}
 	case !it["every"].set && !it["before"].set:
 		set.General = true
@@ -162,6 +161,22 @@ func (l *loader) schedule(it item, set *RotatedSet) {
 	if it["before"].set && set.Generate.X509 == nil {
 		l.fail(it["before"].key, "only certificates expire; use it with generate: {x509: …}")
 	}
+}
+
+// parseCron reads a schedule in UTC. It refuses time zones, which the library looks up in
+// files of the host: the result would depend on the machine and its image.
+func parseCron(text string) (cron.Schedule, error) {
+	if strings.Contains(strings.ToUpper(text), "TZ") {
+		return nil, fmt.Errorf("%.200q names a time zone; write the times in UTC, without it", text)
+	}
+	times, err := cron.ParseStandard(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%.200q is not a schedule in the syntax of a CronJob, such as \"0 3 * * 0\": %w", text, err)
+	case times.Next(time.Unix(0, 0).UTC()).IsZero():
+		return nil, fmt.Errorf("no date matches %.200q; write a day that exists", text)
+	}
+	return times, nil
 }
 
 // kept reads how long an old version stays, and the other settings that depend on the
