@@ -28,6 +28,19 @@ func (e *StatusError) Error() string {
 	return text
 }
 
+// Down reports whether the server, or a proxy, answered nothing about the subject of the
+// request: the same answer is due to every other request.
+func (e *StatusError) Down() bool { return isDown(e.Status) }
+
+// NoAnswerError means that a request has no answer: it was not sent, or the answer did
+// not arrive. Its text is that of Err.
+type NoAnswerError struct{ Err error }
+
+func (e *NoAnswerError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *NoAnswerError) Unwrap() error { return e.Err }
+
 // VariableError is why a variable has no usable answer. Its text names the variable.
 type VariableError struct {
 	Variable string

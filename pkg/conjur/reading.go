@@ -102,7 +102,7 @@ func (c *Client) reading(ctx context.Context, t *Token, kind Kind, subject strin
 	case errors.Is(err, errTooLarge):
 		return nil, Reading{Form: TooLarge, Err: err}
 	case err != nil:
-		return nil, Reading{Form: Down, Err: err}
+		return nil, Reading{Form: Down, Err: &NoAnswerError{err}}
 	}
 	reading := Reading{Status: r.status, Token: r.token, answer: *r.statusError("")}
 	return r, reading.as(formOf(r), "")
@@ -124,11 +124,21 @@ func formOf(r *reply) Form {
 		return Refused
 	case http.StatusBadRequest, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
 		return TooLong
-	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusTooManyRequests,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	}
+	if isDown(r.status) {
 		return Down
 	}
 	return Unusable
+}
+
+// isDown reports whether other requests are useless for now after this status.
+func isDown(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }
 
 // notConjur is the detail for answers that any proxy may give.

@@ -1,14 +1,23 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/brief"
-	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -38,12 +47,13 @@ func (s *supervisor) Ready() (remarks []string, err error) {
 		return nil, errors.New("the work has not begun yet")
 	}
 	remarks, err = p.inventory.ready()
+	anyDelivered := slices.ContainsFunc(p.lanes.all(), (*lane).delivers)
 	for _, l := range p.lanes.all() {
 		if err != nil {
 			break
 		}
 		var more []string
-		more, err = l.ready(s.settings.config().Server)
+		more, err = l.ready(s.settings.config().Server, anyDelivered)
 		remarks = append(remarks, more...)
 	}
 	return remarks, err
@@ -51,25 +61,26 @@ func (s *supervisor) Ready() (remarks []string, err error) {
 
 // ready returns which targets were not delivered yet, or that the poll has failed for too
 // long. A target that was delivered and fails now does not make the process unready.
-// Metrics and Events report it.
-func (l *lane) ready(server config.Server) (remarks []string, err error) {
+// Metrics and Events report it. anyDelivered means that the process has delivered a
+// target, of this identity or another.
+func (l *lane) ready(server config.Server, anyDelivered bool) (remarks []string, err error) {
 	untried, failed, all := l.targets.Unproven()
 	identity := l.name
 	var owed []string
 	for _, r := range failed {
 		switch key, why := r.Spec.Key, r.Status.Err; {
 		case server.Tried:
-		case ownReason(r.Spec, why):
-			remarks = append(remarks, "not delivered: "+reason(key, why))
-		default:
+		case owes(r.Spec, why, anyDelivered):
 			owed = append(owed, reason(key, why))
+		default:
+			remarks = append(remarks, "not delivered: "+reason(key, why))
 		}
 	}
 	age, polled := l.targets.SincePoll()
 	switch {
 	case len(untried) > 0:
 		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), all, identity, brief.List(untried))
-	case l.settings.config().Refresh.Enabled && all > 0 && !polled && len(failed) == all:
+	case l.settings.config().Refresh.Enabled && len(owed) > 0 && !polled && len(failed) == all:
 		err = listed(fmt.Sprintf("the identity %s has not been able to reach Conjur yet", identity), owed)
 	case len(owed) > 0:
 		err = listed(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), all, identity), owed)
@@ -77,6 +88,12 @@ func (l *lane) ready(server config.Server) (remarks []string, err error) {
 		err = fmt.Errorf("the identity %s has not been able to poll Conjur for %v", identity, age.Round(time.Second))
 	}
 	return brief.Some(remarks, brief.Names), err
+}
+
+// delivers reports whether any target of the lane was delivered.
+func (l *lane) delivers() bool {
+	untried, failed, all := l.targets.Unproven()
+	return len(untried)+len(failed) < all
 }
 
 // reason returns why a target is not delivered, with its name.
@@ -88,16 +105,46 @@ func reason(key targets.Key, why error) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 }
 
-// ownReason reports whether only the target itself explains the error. Examples are a
-// Secret's definition, a value that does not fit, a variable that is proven gone, or a
-// missing Secret. The configuration of the process, including a file's template, is not
-// such a reason.
-func ownReason(t *targets.Target, err error) bool {
-	if rendering, ok := errors.AsType[*workers.RenderError](err); len(t.Faults) > 0 || ok && rendering.Invalid {
-		return false
+// owes reports whether a target that is not delivered makes the process unready. The
+// process owes its files, unless only the content of Conjur explains the failure. A Secret belongs to a tenant, whose mistake must not stop others:
+// it counts only if the failure may concern other tenants too (decision 015).
+func owes(t *targets.Target, err error, anyDelivered bool) bool {
+	switch {
+	case len(t.Faults) > 0: // of the process's configuration
+		return true
+	case t.Secret != nil:
+		return unanswered(err) || !anyDelivered && (doubtful(err) || t.Secret.Unread != "")
 	}
-	var missing *sinks.MissingError
-	return workers.Permanent(err, true) || errors.As(err, &missing)
+	rendering, ok := errors.AsType[*workers.RenderError](err)
+	return ok && rendering.Invalid || !workers.Permanent(err, true)
+}
+
+// unanswered reports whether Conjur or the API server gave no answer to Syncer, whatever
+// the question was.
+func unanswered(err error) bool {
+	if _, none := errors.AsType[*conjur.NoAnswerError](err); none {
+		return true
+	}
+	if answer, ok := errors.AsType[*conjur.StatusError](err); ok && answer.Down() {
+		return true
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code == http.StatusUnauthorized || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	}
+	_, network := errors.AsType[*url.Error](err)
+	return network || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// doubtful reports whether an answer about one target may mean a mistake that concerns all
+// targets. A gateway can make variables look missing, and a role may lack a right. Neither
+// is the case if another target was delivered.
+func doubtful(err error) bool {
+	_, suspect := errors.AsType[*variables.SuspectError](err)
+	_, odd := errors.AsType[*conjur.StatusError](err)
+	return suspect || odd || errors.Is(err, variables.ErrNoVariables) || errors.Is(err, variables.ErrBudget) ||
+		apierrors.ReasonForError(err) == metav1.StatusReasonForbidden
 }
 
 // listed returns an error with one line for each reason.

@@ -1,12 +1,17 @@
 package cluster
 
 import (
+	"bytes"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/test/proctest"
 )
@@ -116,6 +121,66 @@ func TestNotReadyWithoutTheRightToWrite(t *testing.T) {
 	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	eventually(t, "ready", w.ready)
 	p.Stop()
+}
+
+// TestReadyDespiteAnyMistakeOfATenant: whatever depends only on the objects of one
+// tenant is a remark, with and without a Secret of somebody else that is delivered.
+func TestReadyDespiteAnyMistakeOfATenant(t *testing.T) {
+	t.Parallel()
+	conjurMap := func(text string) func(*corev1.Secret) {
+		return func(s *corev1.Secret) { s.Data["conjur-map"] = []byte(text) }
+	}
+	group := func(annotations ...string) func(*corev1.Secret) {
+		return func(s *corev1.Secret) {
+			s.Data["conjur-map"] = []byte("{}")
+			s.Annotations["conjur.org/conjur-secrets.out"] = "- v: big/1"
+			for i := 0; i < len(annotations); i += 2 {
+				s.Annotations["conjur.org/"+annotations[i]+".out"] = annotations[i+1]
+			}
+		}
+	}
+	mistakes := map[string]func(*corev1.Secret){
+		"too-large":      conjurMap("a: big/1\nb: big/2\n"),
+		"no-configmap":   group("secret-file-template-configmap", "none"),
+		"no-key":         group("secret-file-template-configmap", "present"),
+		"no-set":         conjurMap(`"*": {keys: big/1}`),
+		"no-match":       conjurMap(`"*": none/*`),
+		"no-id":          conjurMap("a: \"x\\ty\"\n"),
+		"no-format":      group("secret-file-format", "toml"),
+		"faulty":         conjurMap("[a"),
+		"template-error": group("secret-file-template", `{{ fail "no" }}`),
+	}
+	for _, alone := range []bool{true, false} {
+		t.Run(fmt.Sprintf("alone=%v", alone), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Variables("a")
+			w.Declare("big/1", "big/2", "unset")
+			w.Set(map[string][]byte{"big/1": bytes.Repeat([]byte("x"), 600<<10), "big/2": bytes.Repeat([]byte("y"), 600<<10)})
+			if _, err := plane.Core.ConfigMaps(w.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "present"}}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			mistakes := maps.Clone(mistakes)
+			if !alone {
+				w.secret("good", map[string]string{"a": "a"})
+				mistakes["suspect"] = conjurMap("a: unset\n") // without this, Conjur's answer may be a gateway's
+				w.settings[2] = "removal: {grace: 1h}"
+			}
+			for name, mistake := range mistakes {
+				w.secret(name, nil, mistake)
+			}
+			p := w.start()
+			w.awaitReadyz(func(code int, why string) bool {
+				for name := range mistakes {
+					if !strings.Contains(why, w.namespace+"/"+name) {
+						return false
+					}
+				}
+				return code == http.StatusOK
+			})
+			p.Stop()
+		})
+	}
 }
 
 // A replica without work is ready when another one works, and not before.

@@ -54,8 +54,12 @@ func callError(verb string, t *targets.Target, err error) error {
 	if status.Details != nil {
 		clean.Details = &metav1.StatusDetails{RetryAfterSeconds: status.Details.RetryAfterSeconds}
 	}
+	lacking := lackingVerb(status)
+	if status.Code == http.StatusForbidden && lacking != "" {
+		clean.Reason = metav1.StatusReasonForbidden // no quota, and no admission policy
+	}
 	err = &apierrors.StatusError{ErrStatus: clean}
-	if status.Code == http.StatusForbidden && lackingVerb(status) == "patch" {
+	if status.Code == http.StatusForbidden && lacking == "patch" {
 		return &unpatchableError{err}
 	}
 	return err
