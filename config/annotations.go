@@ -35,6 +35,26 @@ func readAnnotations(file File, r *report) map[string]annotation {
 	return parseAnnotations(file.Name, file.Text, r)
 }
 
+// IgnoresAnnotations reports whether the configuration file is that of a standalone, and
+// nobody named the annotations. Such a process serves other Pods, so annotations that lie
+// on the machine do not count.
+func (src Sources) IgnoresAnnotations() bool {
+	if src.AnnotationsNamed || src.ConfigFile.Name == "" || errors.Is(src.Annotations.Err, fs.ErrNotExist) {
+		return false
+	}
+	l := newLoader(src)
+	l.addFile(src.ConfigFile, &l.report)
+	l.addEnvironment(l.src.Getenv, &l.report)
+	return l.process["containerMode"].text == string(ModeStandalone)
+}
+
+// ignoreAnnotations warns of settings that have no effect.
+func (l *loader) ignoreAnnotations() {
+	if bytes.Contains(l.src.Annotations.Text, []byte(domain)) {
+		l.warn(l.src.Annotations.Name, "ignored, because a standalone has a configuration file; name the annotations with --annotations to use them")
+	}
+}
+
 // parseAnnotations reads the format that the Downward API writes for
 // metadata.annotations. Each line is key=value, of any length, with the value quoted as
 // in Go. name is the file's name, for the report. If two lines have the same key, the

@@ -293,3 +293,42 @@ func TestExamplesOfTheReference(t *testing.T) {
 		t.Errorf("%d examples", examples)
 	}
 }
+
+// TestStandaloneIgnoresAnnotations: those that nobody named, if the configuration file is
+// that of a standalone. A standalone of annotations alone is one for the Secrets Provider.
+func TestStandaloneIgnoresAnnotations(t *testing.T) {
+	settings := dict{"log-level": "debug", "namespace-allowlist": "other"}
+	standalone := "containerMode: standalone\nkubernetes: {namespaces: [shop]}\n"
+	for name, c := range map[string]struct {
+		file, mode  string
+		annotations dict
+		named, uses bool
+	}{
+		"mode in the file":             {standalone, "", settings, false, false},
+		"mode in the environment":      {"kubernetes: {namespaces: [shop]}\n", "standalone", settings, false, false},
+		"named":                        {standalone, "", settings, true, true},
+		"mode in the annotations":      {"log: {format: json}\n", "", settings.with(dict{"container-mode": "standalone"}), false, true},
+		"without a configuration file": {"", "standalone", settings, false, true},
+	} {
+		src := fileSources(t, c.file, c.annotations, connection.with(dict{"CONTAINER_MODE": c.mode, "SECRETS_DESTINATION": "k8s_secrets", "MY_POD_NAMESPACE": "shop"}))
+		src.AnnotationsNamed = c.named
+		if c.file == "" {
+			src.ConfigFile.Name = ""
+		}
+		cfg, warnings := load(t, src)
+		if uses := cfg.Log.Level == "debug"; uses != c.uses || cfg.Mode != config.ModeStandalone {
+			t.Errorf("%s: mode %s uses the annotations: %t", name, cfg.Mode, uses)
+		}
+		warned := len(warnings) > 0 && warnings[0].Key == src.Annotations.Name
+		if warned == c.uses {
+			t.Errorf("%s: warnings %v", name, warnings)
+		}
+	}
+}
+
+// TestSourcesNameTheirFiles: without names, nothing is read that may lie on the machine.
+func TestSourcesNameTheirFiles(t *testing.T) {
+	if got := (config.Sources{}).Read(); got.Annotations.Err != nil || got.ConfigFile.Err != nil || got.Templates != nil {
+		t.Errorf("read %+v", got)
+	}
+}

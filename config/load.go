@@ -7,8 +7,7 @@ import (
 	"reflect"
 )
 
-// The default folders and files, if Sources name no others. They are those of the Secrets
-// Provider.
+// The folders and files of the Secrets Provider. A command that names no others uses them.
 const (
 	DefaultAnnotations  = "/conjur/podinfo/annotations"
 	DefaultSecretsDir   = "/conjur/secrets"
@@ -21,11 +20,13 @@ const (
 	InboxVariable = "CONJUR_CLIENT_CERT_PATH"
 )
 
-// Sources are the inputs of Load. An empty string means the default.
+// Sources are the inputs of Load. An empty folder means the default.
 type Sources struct {
-	// Annotations is a file in the Downward API's format. A missing file means no
-	// annotations.
-	Annotations File
+	// Annotations is a file in the Downward API's format. Without a name, and if the file
+	// is missing, there are no annotations. AnnotationsNamed reports that the user named the
+	// file. If not, a standalone with a configuration file ignores it.
+	Annotations      File
+	AnnotationsNamed bool
 	// Getenv looks up an environment variable; empty means not set. A nil Getenv means no
 	// variables.
 	Getenv func(string) string
@@ -93,7 +94,11 @@ func Load(src Sources) (cfg *Config, warnings []Problem, err error) { return loa
 func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err error) {
 	l := newLoader(src)
 	l.before = before
-	l.addAnnotations(readAnnotations(src.Annotations, &l.report), &l.report)
+	if src.IgnoresAnnotations() {
+		l.ignoreAnnotations()
+	} else {
+		l.addAnnotations(readAnnotations(src.Annotations, &l.report), &l.report)
+	}
 	l.addSlips()
 	if !l.addFile(src.ConfigFile, &l.report) {
 		return nil, l.warnings, &InvalidError{l.problems}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -27,19 +26,21 @@ func ReadFile(name string) File {
 	return File{name, text, cause(err)}
 }
 
-// Read returns the sources with the current content of their files. A source without a
-// name uses the default names: those of the Secrets Provider, of the variable
-// ConfigFileVariable and of TemplatesDir.
+// Read returns the sources with the current content of their files. Without a name, the
+// configuration file is that of the variable ConfigFileVariable. Read opens no other file
+// than those that the sources name.
 func (s Sources) Read() Sources {
-	s.Annotations = ReadFile(cmp.Or(s.Annotations.Name, DefaultAnnotations))
+	if s.Annotations.Name != "" {
+		s.Annotations = ReadFile(s.Annotations.Name)
+	}
 	if s.ConfigFile.Name == "" && s.Getenv != nil {
 		s.ConfigFile.Name = s.Getenv(ConfigFileVariable)
 	}
 	if s.ConfigFile.Name != "" {
 		s.ConfigFile = ReadFile(s.ConfigFile.Name)
 	}
-	if s.Templates == nil {
-		s.Templates = TemplateFolder(cmp.Or(s.TemplatesDir, DefaultTemplatesDir))
+	if s.Templates == nil && s.TemplatesDir != "" {
+		s.Templates = TemplateFolder(s.TemplatesDir)
 	}
 	return s
 }

@@ -67,6 +67,7 @@ Exit status:
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.ownStatus = !cmd.Flags().Changed("status-dir")
+			f.options.Sources.AnnotationsNamed = cmd.Flags().Changed("annotations")
 			return execute(cmd.Context(), f, args)
 		},
 	}

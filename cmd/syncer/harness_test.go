@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
+	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/notify"
@@ -29,19 +31,37 @@ func TestMain(m *testing.M) {
 		os.Exit(start(newTestCommand()))
 	}
 	proctest.AtOnce(16)
+	unsetMachine()
 	goleak.VerifyTestMain(m)
+}
+
+// unsetMachine keeps of this process's environment only what finds the tools: what a machine
+// or its user may have set for Syncer and its libraries is no part of a test.
+func unsetMachine() {
+	kept := regexp.MustCompile(`^(PATH|HOME|TMPDIR|LANG|TZ|C?GO.*|SYNCER_.*)$`)
+	for _, set := range os.Environ() {
+		name, _, _ := strings.Cut(set, "=")
+		if !kept.MatchString(name) || name == config.ConfigFileVariable {
+			_ = os.Unsetenv(name)
+		}
+	}
 }
 
 // newTestCommand returns the command tree without the annotations that a
 // machine may happen to have: where none are named, there are none.
 func newTestCommand() *cobra.Command {
 	root := newCommand()
-	for _, cmd := range append(root.Commands(), root) {
-		if f := cmd.Flags().Lookup("annotations"); f != nil {
-			_ = f.Value.Set("/proc/self/none" + f.DefValue) // it does not count as named
-		}
-	}
+	withoutMachine(root)
 	return root
+}
+
+func withoutMachine(cmd *cobra.Command) {
+	if f := cmd.Flags().Lookup("annotations"); f != nil {
+		_ = f.Value.Set("/proc/self/none" + f.DefValue) // it does not count as named
+	}
+	for _, sub := range cmd.Commands() {
+		withoutMachine(sub)
+	}
 }
 
 // eventually waits until the condition holds.

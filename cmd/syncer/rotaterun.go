@@ -107,7 +107,7 @@ func loadRotator(file string, log *zap.Logger) (*rotation.Rotator, func(), error
 // loadLook returns an inspector of the sets of a file. It uses the cluster if the file
 // belongs to a standalone.
 func loadLook(file string) (*rotation.Rotator, func(), error) {
-	cfg, _, err := config.Load(config.Sources{ConfigFile: config.File{Name: file}, Getenv: os.Getenv}.Read())
+	cfg, _, err := config.Load(config.Sources{ConfigFile: config.ReadFile(file), Getenv: os.Getenv})
 	if err != nil || cfg.Mode != config.ModeStandalone {
 		return loadRotator(file, zap.NewNop())
 	}

@@ -27,7 +27,10 @@ sidecar, it continues to keep the secrets fresh. As standalone, it does so for m
 applications.
 
 Exit status: 0 after success, 1 after an error.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Sources.AnnotationsNamed = cmd.Flags().Changed("annotations")
+			return run(cmd.Context(), *o)
+		},
 	}
 	flags := cmd.Flags()
 	o.Sources.Getenv, o.Parts.Version = os.Getenv, version()

@@ -19,7 +19,7 @@ func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*
 		Use: use, Short: short, Long: long,
 		Args: func(cmd *cobra.Command, args []string) error { return asStatus(status, checkUsage(cmd, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t.AnnotationsNamed, t.TemplatesNamed = cmd.Flags().Changed("annotations"), cmd.Flags().Changed("templates-dir")
+			t.Sources.AnnotationsNamed, t.TemplatesNamed = cmd.Flags().Changed("annotations"), cmd.Flags().Changed("templates-dir")
 			t.Output, t.In, t.Out, t.Err = format.Format, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return asStatus(status, t.Report(do(cmd, args)))
 		},

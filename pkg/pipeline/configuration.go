@@ -12,7 +12,10 @@ import (
 
 // inputs lists the files that the configuration comes from.
 func (s *Process) inputs() []string {
-	paths := []string{s.options.Sources.Annotations.Name}
+	var paths []string
+	if file := s.options.Sources.Annotations.Name; file != "" {
+		paths = append(paths, file)
+	}
 	file := cmp.Or(s.options.Sources.ConfigFile.Name, s.options.Sources.Getenv(config.ConfigFileVariable))
 	if file != "" {
 		paths = append(paths, file)

@@ -50,7 +50,7 @@ func (t *Tool) Diff(ctx context.Context, names []string, cluster Cluster) error 
 
 func (t *Tool) diff(ctx context.Context, names []string, cluster Cluster) ([]difference, error) {
 	var cfg *config.Config
-	if len(t.Manifests) == 0 && (len(names) == 0 || t.AnnotationsNamed || t.Sources.ConfigFile.Name != "") {
+	if len(t.Manifests) == 0 && (len(names) == 0 || t.Sources.AnnotationsNamed || t.Sources.ConfigFile.Name != "") {
 		var err error
 		if cfg, err = t.load(); err != nil {
 			return nil, err

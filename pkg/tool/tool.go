@@ -28,11 +28,11 @@ var (
 
 // Tool contains the inputs to inspect, and the output.
 type Tool struct {
-	// Sources are the inputs of the configuration. AnnotationsNamed and TemplatesNamed
-	// report that the user named that file and that folder. Then a missing file is an
-	// error, and the folder takes precedence over the manifest's mounts.
-	Sources                          config.Sources
-	AnnotationsNamed, TemplatesNamed bool
+	// Sources are the inputs of the configuration. If the user named the annotations, a
+	// missing file is an error. TemplatesNamed reports that the user named that folder. Then
+	// it takes precedence over the manifest's mounts.
+	Sources        config.Sources
+	TemplatesNamed bool
 	// Manifests are files of YAML documents, and folders of these files; "-" is standard
 	// input.
 	Manifests []string
@@ -61,12 +61,17 @@ func (t *Tool) load() (*config.Config, error) {
 }
 
 // loadFrom reads a configuration. A named annotations file must exist. In a Pod, a
-// missing file means no annotations.
+// missing file means no annotations. If there is one that the user did not name, a line
+// says so.
 func (t *Tool) loadFrom(src config.Sources) (*config.Config, config.Validation) {
-	named := src.Annotations.Name
 	src = src.Read()
-	if t.AnnotationsNamed && (named == "" || errors.Is(src.Annotations.Err, fs.ErrNotExist)) {
-		return nil, config.NewValidation(nil, invalid(cmp.Or(named, "--annotations"), "there is no such file"))
+	file := src.Annotations
+	missing := file.Name == "" || errors.Is(file.Err, fs.ErrNotExist)
+	switch {
+	case src.AnnotationsNamed && missing:
+		return nil, config.NewValidation(nil, invalid(cmp.Or(file.Name, "--annotations"), "there is no such file"))
+	case !src.AnnotationsNamed && !missing && !src.IgnoresAnnotations():
+		fmt.Fprintf(t.Err, "note: reading the annotations in %s; --annotations names another file\n", file.Name)
 	}
 	cfg, warnings, err := config.Load(src)
 	return cfg, config.NewValidation(warnings, err)

@@ -2,6 +2,9 @@ package tool
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/secretsync/syncer/config"
@@ -12,5 +15,41 @@ func TestAProblemOfSeveralLinesIsOneLine(t *testing.T) {
 	v := config.Validation{Warnings: []config.Problem{{Key: "key", Message: "one\ntwo\n"}}}
 	if err := (&Tool{Err: &out}).write(v); err != nil || out.String() != "warning: key: one; two\n" {
 		t.Errorf("%v, printed %q", err, out.String())
+	}
+}
+
+// TestNotesAnnotations: only of a file that is read without being named.
+func TestNotesAnnotations(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "annotations")
+	if err := os.WriteFile(file, []byte("conjur.org/secrets-destination=\"file\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	standalone := filepath.Join(t.TempDir(), "syncer.yaml")
+	if err := os.WriteFile(standalone, []byte("containerMode: standalone\nkubernetes: {namespaces: [a]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	note := "note: reading the annotations in " + file + "; --annotations names another file\n"
+	for _, c := range []struct {
+		name, config string
+		named        bool
+		want         string
+	}{
+		{file, "", false, note},
+		{file, "", true, ""},
+		{file + "-none", "", false, ""},
+		{file, standalone, false, "warning: " + file + ": ignored, because a standalone has a configuration file; name the annotations with --annotations to use them\n"},
+	} {
+		var said, out strings.Builder
+		tool := Tool{Sources: config.Sources{Annotations: config.File{Name: c.name}, AnnotationsNamed: c.named, ConfigFile: config.File{Name: c.config}}, Out: &out, Err: &said}
+		_ = tool.Config()
+		got := ""
+		for line := range strings.Lines(said.String()) {
+			if !strings.HasPrefix(line, "error: ") { // the settings are not complete
+				got += line
+			}
+		}
+		if got != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
 	}
 }

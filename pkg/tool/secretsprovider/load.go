@@ -44,6 +44,7 @@ func (p Provider) Load(src config.Sources, templates, connection bool) (*config.
 func (p Provider) sources(src config.Sources) (config.Sources, error) {
 	c := p.Container
 	src.Annotations = config.File{Name: config.DefaultAnnotations, Text: annotationsFile(p.Workload.Annotations)}
+	src.AnnotationsNamed = slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(arg string) bool { return strings.HasPrefix(arg, "--annotations") })
 	name := configName(c)
 	switch {
 	case src.ConfigFile.Name != "":
