@@ -75,13 +75,14 @@ type Config struct {
 	_ []Identity `name:"identities" scope:"lane"`
 
 	misspellings []misspelling // from the annotations
+	hints        []Problem
 }
 
 // Refresh is the periodic poll for changes. The zero Refresh disables it.
 type Refresh struct {
 	Enabled bool `name:"refresh.enabled" annotation:"secrets-refresh-enabled" scope:"sources" follows:"true when an interval is set, else false"`
 	// Interval is at least a second when enabled.
-	Interval time.Duration `name:"refresh.interval" annotation:"secrets-refresh-interval" scope:"live" least:"1s" default:"5m" follows:"5m when refresh is enabled"`
+	Interval time.Duration `name:"refresh.interval" annotation:"secrets-refresh-interval" env:"SECRETS_REFRESH_INTERVAL" scope:"live" least:"1s" default:"5m" follows:"5m when refresh is enabled"`
 }
 
 // Retry describes how to retry a failed delivery.

@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // longestRetry is the longest time between two retries.
 const longestRetry = time.Minute
@@ -29,10 +32,11 @@ func (l *loader) checkDestination(cfg *Config) {
 }
 
 // deprecateEnvironment warns of each variable that has a corresponding annotation. The
-// variables for the connection to Conjur are not deprecated.
+// variables for the connection to Conjur are not deprecated. Neither is the default
+// interval, which is set by those who add the container to a Pod.
 func (l *loader) deprecateEnvironment(mode Mode) {
 	for _, s := range fileSettings() {
-		if val := l.process[s.name]; val.env && s.annotation != "" && s.section != "conjur" && s.name != "log.debug" { // also deprecated
+		if val := l.process[s.name]; val.env && s.annotation != "" && s.section != "conjur" && s.name != "log.debug" && s.name != "refresh.interval" { // log.debug is deprecated anyway
 			l.warn(val.key, "deprecated for the destination k8s_secrets in the mode %s; use the annotation %s%s", mode, domain, s.annotation)
 		}
 	}
@@ -40,16 +44,19 @@ func (l *loader) deprecateEnvironment(mode Mode) {
 
 // refresh follows the rules of secret rotation. An interval enables the refresh. An
 // explicit false next to an interval is a contradiction. Only a process that keeps
-// running can refresh.
+// running can refresh. An interval from the environment is only a default: the chart sets
+// it for each sidecar that it adds, whatever the Pod's annotations say.
 func (l *loader) refresh(cfg *Config) {
 	interval, enabled := l.process["refresh.interval"], l.process["refresh.enabled"]
-	on := enabled.isTrue() || interval.set && (!enabled.set || enabled.bad)
+	decided := enabled.set && !enabled.bad
+	on := enabled.isTrue() || interval.set && !decided
 	switch {
+	case interval.env && (decided && !on || cfg.Mode.OneShot()) && !enabled.isTrue():
 	case interval.set && !on:
 		l.fail(interval.key, "an interval is set, but %s is false; remove one of the two", enabled.key)
 	case on && cfg.Mode.OneShot():
 		key := interval.key
-		if !interval.set {
+		if !interval.set || interval.env {
 			key = enabled.key
 		}
 		l.fail(key, "the mode %s cannot refresh secrets; use sidecar, or remove this setting", cfg.Mode)
@@ -58,6 +65,18 @@ func (l *loader) refresh(cfg *Config) {
 		return
 	}
 	cfg.Refresh = Refresh{}
+	if !decided && !cfg.Mode.OneShot() {
+		cfg.hints = append(cfg.hints, Problem{l.key("refresh.interval"), fmt.Sprintf("not set: each value is delivered once and never refreshed, as by the Secrets Provider; set an interval such as 5m, or %s to false", l.key("refresh.enabled"))})
+	}
+}
+
+// Hints are remarks for a person who checks a configuration, or starts a process with it.
+// Nothing is wrong, but the person may expect something else. A nil Config has none.
+func (c *Config) Hints() []Problem {
+	if c == nil {
+		return nil
+	}
+	return c.hints
 }
 
 // retry must be called after cfg has its refresh.

@@ -41,6 +41,39 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+// TestRefresh_fromTheEnvironmentIsADefault: the chart sets the variable for each sidecar,
+// and an annotation overrides it. Without it, a sidecar delivers once, as the Secrets
+// Provider's, and a hint says so.
+func TestRefresh_fromTheEnvironmentIsADefault(t *testing.T) {
+	on := func(d time.Duration) config.Refresh { return config.Refresh{Enabled: true, Interval: d} }
+	for name, c := range map[string]struct {
+		annotations dict
+		env         string
+		want        config.Refresh
+		hinted      bool
+	}{
+		"only the environment": {nil, "5m", on(5 * time.Minute), false},
+		"another interval":     {dict{"secrets-refresh-interval": "30s"}, "5m", on(30 * time.Second), false},
+		"switched off":         {dict{"secrets-refresh-enabled": "false"}, "5m", config.Refresh{}, false},
+		"switched on":          {dict{"secrets-refresh-enabled": "true"}, "90s", on(90 * time.Second), false},
+		"an init container":    {dict{"container-mode": "init"}, "5m", config.Refresh{}, false},
+		"a Job, switched off":  {dict{"container-mode": "application", "secrets-refresh-enabled": "false"}, "5m", config.Refresh{}, false},
+		"nothing":              {nil, "", config.Refresh{}, true},
+		"off without it":       {dict{"secrets-refresh-enabled": "false"}, "", config.Refresh{}, false},
+		"an init, nothing":     {dict{"container-mode": "init"}, "", config.Refresh{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, warnings := load(t, sources(t, group.with(c.annotations), connection.with(dict{"SECRETS_REFRESH_INTERVAL": c.env})))
+			if cfg.Refresh != c.want || len(warnings) > 0 || (len(cfg.Hints()) > 0) != c.hinted {
+				t.Errorf("got %v, warnings %v, hints %v", cfg.Refresh, warnings, cfg.Hints())
+			}
+		})
+	}
+	annotations := group.with(dict{"container-mode": "init", "secrets-refresh-enabled": "true"})
+	got := problems(t, sources(t, annotations, connection.with(dict{"SECRETS_REFRESH_INTERVAL": "5m"})))
+	assertOne(t, got, "conjur.org/secrets-refresh-enabled", "mode init")
+}
+
 func TestRefreshRefuses(t *testing.T) {
 	const enabled, interval = "conjur.org/secrets-refresh-enabled", "conjur.org/secrets-refresh-interval"
 	for name, c := range map[string]struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func newExecCommand() *cobra.Command {
 		Long: `For a container without a sidecar. Delivers the secrets like an init container,
 runs the command, and then keeps the secrets fresh like a sidecar. The command runs
 only if all secrets were delivered. A change restarts the command, unless
---on-change sets another effect.
+--on-change sets another effect. Without a setting, syncer polls every five minutes.
 
 With --env, the entries of a secret group become environment variables of the
 command, named by their aliases. They stay in memory and are not written to a file.
@@ -218,16 +219,11 @@ func (f *execFlags) makeStatus() (clean func(), err error) {
 	return nil, fmt.Errorf("status folder: %w; mount a volume for it, and name it with --status-dir", errors.Join(errs...))
 }
 
-// modeVariable sets the mode if there are no annotations.
-const modeVariable = "CONTAINER_MODE"
+// execDefaults are the variables of the environment that exec sets if they are not set.
+var execDefaults = map[string]string{"CONTAINER_MODE": string(config.ModeSidecar), "SECRETS_REFRESH_INTERVAL": "5m"}
 
-// beSidecar makes sidecar the default mode of a configuration.
+// beSidecar makes sidecar the default mode of a configuration, and lets it refresh.
 func beSidecar(sources *config.Sources) {
 	getenv := sources.Getenv
-	sources.Getenv = func(name string) string {
-		if value := getenv(name); value != "" || name != modeVariable {
-			return value
-		}
-		return string(config.ModeSidecar)
-	}
+	sources.Getenv = func(name string) string { return cmp.Or(getenv(name), execDefaults[name]) }
 }

@@ -139,6 +139,20 @@ func TestExecDeliversOnceInTheModeInit(t *testing.T) {
 	}
 }
 
+// TestExecRefreshesWithoutASetting: every five minutes, in the place of a sidecar that
+// somebody configured.
+func TestExecRefreshesWithoutASetting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.environment("db", "db/password")
+	delete(w.Annotations, "secrets-refresh-interval")
+	p := w.exec("exit 0", "--env", "db")
+	p.Exit(0)
+	if !strings.Contains(p.Log(), `"refresh": "5m0s"`) {
+		t.Error("syncer exec does not refresh")
+	}
+}
+
 func TestExecEndsIfToldToWhileItDelivers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -62,6 +62,9 @@ func (s *Process) load(before *config.Config) (*config.Config, error) {
 	}
 	s.log.Info("Annotations parsed", zap.String("mode", string(cfg.Mode)), zap.Int("targets", len(cfg.Targets)),
 		zap.Duration("refresh", cfg.Refresh.Interval))
+	for _, hint := range cfg.Hints() {
+		s.log.Info(hint.Message, zap.String("key", hint.Key))
+	}
 	return cfg, err
 }
 

@@ -74,7 +74,7 @@ func (t *Tool) loadFrom(src config.Sources) (*config.Config, config.Validation) 
 		fmt.Fprintf(t.Err, "note: reading the annotations in %s; --annotations names another file\n", file.Name)
 	}
 	cfg, warnings, err := config.Load(src)
-	return cfg, config.NewValidation(warnings, err)
+	return cfg, config.NewValidation(append(warnings, cfg.Hints()...), err)
 }
 
 // invalid returns the error of a configuration with one problem.

@@ -35,7 +35,7 @@ func (p Provider) Load(src config.Sources, templates, connection bool) (*config.
 		Node:       c.Open,
 	}
 	cfg, warnings, err := config.Load(src)
-	v := config.NewValidation(warnings, err)
+	v := config.NewValidation(append(warnings, cfg.Hints()...), err)
 	v.Warnings = slices.Concat(p.misplaced(), p.unmounted(folder), v.Warnings)
 	return cfg, v
 }

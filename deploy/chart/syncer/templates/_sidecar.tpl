@@ -68,7 +68,10 @@ secrets were provided, and the sidecar keeps running.
     {{- include "syncer.credentialMounts" . | trim | nindent 4 }}
 {{- end -}}
 
-{{/* The connection to Conjur, as variables. Annotations contain all other settings. */}}
+{{/*
+The connection to Conjur and the usual refresh, as variables. Annotations contain all
+other settings.
+*/}}
 {{- define "syncer.sidecarEnvironment" -}}
 {{- $conjur := .Values.config.conjur | default dict -}}
 {{- if and (not .Values.credentials.connectConfigMap) (or (not $conjur.applianceUrl) (not $conjur.account)) -}}
@@ -79,6 +82,13 @@ env:
 {{- include "syncer.podEnvironment" . | nindent 2 }}
   - name: CONTAINER_MODE
     value: {{ .Values.sidecar.mode }}
+{{- if eq .Values.sidecar.mode "sidecar" }}
+{{- $refresh := .Values.config.refresh | default dict }}
+{{- if ne (toString $refresh.enabled) "false" }}
+  - name: SECRETS_REFRESH_INTERVAL # annotations of the Pod override it
+    value: {{ $refresh.interval | default "5m" | quote }}
+{{- end }}
+{{- end }}
 {{- with $conjur.applianceUrl }}
   - name: CONJUR_APPLIANCE_URL
     value: {{ quote . }}
