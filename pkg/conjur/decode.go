@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -300,8 +301,25 @@ type annotations [64]struct{ Name, Value string }
 // listed holds the fields that are read of each resource in a list.
 type listed struct {
 	ID          string
+	Owner       string
+	Permissions *[]Permission
 	Secrets     *[]struct{}
 	Annotations annotations
+}
+
+// readers returns the value of Page.Readers; "" if the server does not tell.
+func (l *listed) readers() string {
+	if l.Permissions == nil || l.Owner == "" {
+		return ""
+	}
+	roles := []string{l.Owner}
+	for _, p := range *l.Permissions {
+		if p.Privilege == Execute {
+			roles = append(roles, p.Role)
+		}
+	}
+	slices.Sort(roles[1:])
+	return strings.Join(slices.Compact(roles), "\n")
 }
 
 // decodeList reads a JSON list of at most most resources. All ids must begin with
@@ -312,8 +330,9 @@ func decodeList(header http.Header, body []byte, prefix string, most int) (Page,
 	if begin, err := dec.Token(); !isJSON(header) || err != nil || begin != json.Delim('[') {
 		return Page{}, errNotList
 	}
-	page := Page{Unset: map[string]bool{}}
-	var resource listed // reused, because it is large
+	page := Page{Unset: map[string]bool{}, Readers: map[string]string{}}
+	shared := map[string]string{} // most variables have the readers of many others
+	var resource listed           // reused, because it is large
 	for dec.More() {
 		resource = listed{}
 		if dec.Decode(&resource) != nil {
@@ -327,6 +346,12 @@ func decodeList(header http.Header, body []byte, prefix string, most int) (Page,
 			return Page{}, fmt.Errorf("it lists more than the %d that were asked for", most)
 		}
 		page.IDs = append(page.IDs, id)
+		if readers := resource.readers(); readers != "" {
+			if shared[readers] == "" {
+				shared[readers] = readers
+			}
+			page.Readers[id] = shared[readers]
+		}
 		if resource.Secrets != nil && len(*resource.Secrets) == 0 {
 			page.Unset[id] = true
 		}

@@ -268,6 +268,9 @@ type Page struct {
 	IDs     []string
 	Unset   map[string]bool // variables without any version
 	Rotated []string        // variables with the RotatorAnnotation
+	// Readers maps a variable to its owner and the roles with the privilege Execute,
+	// as one text. Conjur gives or refuses variables with equal Readers alike.
+	Readers map[string]string
 }
 
 // List requests a page of the variables that this identity can see. It may lack the

@@ -52,7 +52,7 @@ func (l *lane) users() map[string]variables.Use {
 func rules(cfg *config.Config) variables.Rules {
 	return variables.Rules{
 		Confirmations: cfg.Removal.Confirmations, ConfirmAfter: confirmAfter(cfg), Grace: cfg.Removal.Grace,
-		Steady: steadyFor(cfg), Brake: brake(cfg.Removal), RequestBudget: requestBudget(cfg),
+		Steady: steadyFor(cfg), Brake: brake(cfg.Removal), Once: cfg.Mode.OneShot(),
 	}
 }
 

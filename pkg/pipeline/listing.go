@@ -2,31 +2,12 @@ package pipeline
 
 import (
 	"context"
-	"slices"
 	"sync"
 
-	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
-
-// budgetForAll is the client's request budget if a target holds all variables. Many of
-// them may have no value or may not be readable. A process that delivers once has only a
-// few retries to find out which.
-const budgetForAll = 512
-
-// requestBudget returns the client's budget; 0 means its default.
-func requestBudget(cfg *config.Config) int {
-	if anyWildcard(cfg.Targets) {
-		return budgetForAll
-	}
-	return 0
-}
-
-func anyWildcard(ts []*targets.Target) bool {
-	return slices.ContainsFunc(ts, (*targets.Target).Wildcard)
-}
 
 // listing updates the targets that hold all variables when the list of variables changes.
 type listing struct {

@@ -34,8 +34,9 @@ func newListing(t *testing.T, server *conjurdtest.Server) *listing {
 	return &listing{catalog: values.NewCatalog(), set: set}
 }
 
-// populate makes a variable that the host may read.
+// populate makes a variable with a value that the host may read.
 func populate(server *conjurdtest.Server, id string) {
+	defer server.Set(id, "value")
 	server.Policy(fmt.Sprintf("- !variable %q\n- !permit { role: !host app, privileges: [read, execute], resource: !variable %q }\n", id, id))
 }
 

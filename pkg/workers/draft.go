@@ -165,18 +165,43 @@ func renderWith(t *targets.Target, template string, answers map[string]variables
 // uncertain returns the reasons to leave the target unchanged. An existing part may hold a
 // variable that was left out because its state is unknown.
 func (d *draft) uncertain(t *targets.Target, have sinks.State) (errs []error) {
-	for i, c := range d.choices {
+	for i, part := range t.Parts() {
+		c := &d.choices[i]
+		if len(c.uncertain) == 0 || d.revokes(i) {
+			continue
+		}
+		lacks := lacking(part, have)
 		for _, u := range c.uncertain {
 			there := len(have.Parts) > 0
 			if t.Secret != nil {
 				_, there = have.Parts[u.part]
 			}
-			if there && !d.revokes(i) {
+			if there && !lacks(u.Entry) {
 				errs = append(errs, u.err)
 			}
 		}
 	}
 	return errs
+}
+
+// lacking returns a function that reports whether the existing content of a part surely
+// lacks an entry. Content is sure if it names its variables, and all of them are the
+// part's. Otherwise it may be in another format.
+func lacking(part *targets.Target, have sinks.State) func(targets.Entry) bool {
+	content, ok := have.Parts[part.Group]
+	unsure := func(targets.Entry) bool { return false }
+	if !ok || !readable(part) {
+		return unsure
+	}
+	names := render.Aliases(part.Format, content.Bytes())
+	if len(names) == 0 || len(unlisted(part, slices.Clone(names))) > 0 {
+		return unsure
+	}
+	held := make(map[string]bool, len(names))
+	for _, name := range names {
+		held[name] = true
+	}
+	return func(e targets.Entry) bool { return !held[e.Alias] }
 }
 
 // members lists the variables to remember with the content: those that a wildcard added

@@ -18,7 +18,7 @@ import (
 var (
 	errNotListed = errors.New("the list of variables is not known yet")
 	errNoAnswer  = errors.New("no answer")
-	errNoMatch   = errors.New("the identity sees no variable for its *; grant it read on the variables")
+	errNoMatch   = errors.New("the identity sees no variable with a value for its *; grant it read on the variables, or set their values")
 )
 
 // list lists the variables for the targets that wait for that. It returns the targets
@@ -74,8 +74,9 @@ type leftOut struct {
 	revoked bool
 }
 
-// uncertainty is a reason to leave a part unchanged.
+// uncertainty is a reason to leave a part unchanged: an entry of it that was left out.
 type uncertainty struct {
+	targets.Entry
 	part string
 	err  error
 }
@@ -152,7 +153,7 @@ func (s *Syncer) leaveOut(c *choice, e targets.Entry, a variables.Answer, before
 	case seen && !in: // without any new knowledge
 	case errors.As(err, &suspect) && !in:
 		if before == nil {
-			c.uncertain = append(c.uncertain, uncertainty{c.part(e), err})
+			c.uncertain = append(c.uncertain, uncertainty{e, c.part(e), err})
 		}
 	default:
 		return false

@@ -349,7 +349,8 @@ func (d *Double) list(w http.ResponseWriter, r *http.Request) {
 		if v.Missing {
 			versions = "" // never set
 		}
-		items = append(items, fmt.Sprintf(`{"id":%q,"secrets":[%s]}`, Account+":variable:"+id, versions))
+		permissions, _ := json.Marshal(v.permissions())
+		items = append(items, fmt.Sprintf(`{"id":%q,"owner":%q,"permissions":%s,"secrets":[%s]}`, Account+":variable:"+id, owner, permissions, versions))
 	}
 	slices.Sort(items)
 	items = items[min(offset, len(items)):min(offset+limit, len(items))]
@@ -383,16 +384,27 @@ func (d *Double) check(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (d *Double) resource(w http.ResponseWriter, id string, v *Variable) {
-	type permission struct {
-		Privilege string `json:"privilege"`
-		Role      string `json:"role"`
+// owner owns all variables.
+const owner = "dev:policy:app"
+
+type permission struct {
+	Privilege string `json:"privilege"`
+	Role      string `json:"role"`
+}
+
+func (v *Variable) permissions() []permission {
+	role, permissions := cmp.Or(v.Permitted, "dev:group:team"), []permission{}
+	if v.Forbidden {
+		role = cmp.Or(v.Permitted, "dev:group:others")
 	}
-	permissions := []permission{}
 	for _, p := range strings.Split(cmp.Or(strings.Join(v.Privileges, ","), "execute,read"), ",") {
-		permissions = append(permissions, permission{p, cmp.Or(v.Permitted, "dev:group:team")})
+		permissions = append(permissions, permission{p, role})
 	}
-	text, _ := json.Marshal(map[string]any{"id": Account + ":variable:" + id, "owner": "dev:policy:app", "permissions": permissions})
+	return permissions
+}
+
+func (d *Double) resource(w http.ResponseWriter, id string, v *Variable) {
+	text, _ := json.Marshal(map[string]any{"id": Account + ":variable:" + id, "owner": owner, "permissions": v.permissions()})
 	JSON(w, 200, string(text))
 }
 

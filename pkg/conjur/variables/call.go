@@ -14,6 +14,7 @@ type call struct {
 	ids    []string // the call's variables, in ascending order
 	step   uint64   // identifies the observations of this call
 	budget int      // requests left, besides the first for each sound chunk
+	more   int      // added to the budget when it is spent, if Conjur was heard
 	// stop is the reason to send no more requests in this call, or nil.
 	stop     error
 	anyGood  bool  // a request for values succeeded
@@ -28,6 +29,14 @@ type call struct {
 	whoami   map[*conjur.Token]identity
 	controls map[*conjur.Token]error // result of a check that must be answered yes
 }
+
+const (
+	// budgetForAll is the budget of a call if a target holds all variables.
+	budgetForAll = 512
+	// requestsEach is the usual number of requests that show that one variable is
+	// not readable, with a share of the batches that led to it.
+	requestsEach = 6
+)
 
 // handler handles the answers of a call.
 type handler interface {
@@ -44,17 +53,55 @@ type handler interface {
 }
 
 func (c *Client) begin(ctx context.Context, ids []string) *call {
+	budget, more := c.memory.budget(len(ids))
 	return &call{
 		Client: c, ctx: ctx, ids: ids, step: c.memory.step(), before: c.fruitless.Load(),
-		budget: c.memory.budget(), whoami: map[*conjur.Token]identity{}, controls: map[*conjur.Token]error{},
+		budget: budget, more: more, whoami: map[*conjur.Token]identity{}, controls: map[*conjur.Token]error{},
 	}
+}
+
+// left returns the requests that are left in the budget.
+func (k *call) left() int {
+	if k.budget <= 0 && k.heard {
+		k.budget, k.more = k.budget+k.more, 0
+	}
+	return k.budget
+}
+
+// budget returns the number of requests that a call for n variables may spend, and
+// how many more once it heard from Conjur.
+func (m *memory) budget(n int) (budget, more int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.all {
+		return m.rules.RequestBudget, 0
+	}
+	if m.rules.Once {
+		more = requestsEach * n
+	}
+	return max(m.rules.RequestBudget, budgetForAll), more
+}
+
+// once reports whether the process delivers once.
+func (m *memory) once() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rules.Once
+}
+
+// holdsAll records that a target holds all variables. Many of them may have no value
+// or may not be readable.
+func (m *memory) holdsAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = true
 }
 
 // pay deducts a request from the budget. It returns false if the budget is spent.
 // For variables that were never found, it also returns false after many recent
 // payments, because others would have to wait for the rate limit.
 func (k *call) pay(t trust) bool {
-	if k.budget <= 0 || t > proven && !k.search.Allow() {
+	if k.left() <= 0 || t > proven && !k.searches() {
 		return false
 	}
 	k.budget--
@@ -63,7 +110,13 @@ func (k *call) pay(t trust) bool {
 
 // canPay reports whether pay would accept a request for variables that were never
 // found.
-func (k *call) canPay() bool { return k.budget > 0 && k.search.Tokens() >= 1 }
+func (k *call) canPay() bool {
+	return k.left() > 0 && (k.memory.once() || k.search.Tokens() >= 1)
+}
+
+// searches takes a payment from the limit of all budgets. Without polls, nothing waits
+// for the rate limit besides the payer.
+func (k *call) searches() bool { return k.memory.once() || k.search.Allow() }
 
 // batch requests a chunk. If the chunk has an ETag, the request is conditional.
 func (k *call) batch(ch *chunk) conjur.Values {
@@ -79,7 +132,7 @@ func (k *call) batch(ch *chunk) conjur.Values {
 // returns the requested variables.
 func (k *call) asides(ids []string, reserve int, h handler) (asked []string) {
 	for i, id := range ids {
-		if k.stop != nil || k.budget <= reserve || !k.worthwhile() || !k.pay(k.memory.trustOf(id)) {
+		if k.stop != nil || k.left() <= reserve || !k.worthwhile() || !k.pay(k.memory.trustOf(id)) {
 			return ids[:i]
 		}
 		h.single(id, k.read(id, ""))

@@ -40,9 +40,10 @@ type Catalog struct {
 	pages  []page   // of the last valid list
 	odd    []string // ids in it that cannot be requested
 
-	mu    sync.Mutex
-	ids   []string
-	unset map[string]bool
+	mu      sync.Mutex
+	ids     []string
+	unset   map[string]bool
+	readers map[string]string // see conjur.Page; only if valued
 }
 
 // page is one answer to a request for the list.
@@ -51,6 +52,8 @@ type page struct {
 	length int // of the list in it
 	ids    []string
 	unset  map[string]bool
+
+	readers map[string]string
 }
 
 // NewCatalog returns an empty Catalog.
@@ -65,6 +68,13 @@ func (c *Catalog) IDs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ids
+}
+
+// known returns the IDs and who may read them.
+func (c *Catalog) known() (ids []string, readers map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids, c.readers
 }
 
 // Unset returns the IDs that are listed without a value. The caller must not modify
@@ -91,10 +101,11 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 		return false, fmt.Errorf("listing the variables: %w", err)
 	}
 	var all []string
-	unset := map[string]bool{}
+	unset, readers := map[string]bool{}, map[string]string{}
 	for _, p := range pages {
 		all = append(all, p.ids...)
 		maps.Copy(unset, p.unset)
+		maps.Copy(readers, p.readers)
 	}
 	ids, odd := askable(all)
 	if len(ids) == 0 {
@@ -102,7 +113,12 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	}
 	c.pages = pages
 	c.report(odd)
-	return c.set(ids, unset), nil
+	if !c.valued {
+		c.client.memory.holdsAll()
+		c.client.setBurst()
+		c.reportUnset(unset)
+	}
+	return c.set(ids, unset, readers), nil
 }
 
 // askable sorts ids and removes duplicates, which occur if the list changes between
@@ -118,11 +134,11 @@ func askable(all []string) (ids, odd []string) {
 	return ids, odd
 }
 
-func (c *Catalog) set(ids []string, unset map[string]bool) (changed bool) {
+func (c *Catalog) set(ids []string, unset map[string]bool, readers map[string]string) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed = !slices.Equal(ids, c.ids) || !maps.Equal(unset, c.unset)
-	c.ids, c.unset = ids, unset
+	c.ids, c.unset, c.readers = ids, unset, readers
 	return changed
 }
 
@@ -133,6 +149,16 @@ func (c *Catalog) report(odd []string) {
 			zap.Int("variables", len(odd)), zap.String("first", odd[0]))
 	}
 	c.odd = odd
+}
+
+// reportUnset logs that variables without a value are left out, when they change.
+func (c *Catalog) reportUnset(unset map[string]bool) {
+	if len(unset) == 0 || maps.Equal(unset, c.Unset()) {
+		return
+	}
+	ids := slices.Sorted(maps.Keys(unset))
+	c.client.log.Info("Conjur lists variables without a value; targets with all variables leave them out",
+		zap.Int("variables", len(ids)), zap.Strings("names", ids[:min(len(ids), mostNamed)]))
 }
 
 // read requests all pages, up to the first one that is not full.
@@ -195,11 +221,12 @@ func (c *Catalog) listed(ctx context.Context, offset int, known page) (page, con
 	case conjur.Unchanged:
 		return known, r
 	case conjur.Given:
-		ids := p.IDs
+		read := page{etag: r.ETag, length: len(p.IDs), ids: p.IDs, unset: p.Unset}
 		if c.valued {
-			ids = slices.DeleteFunc(ids, func(id string) bool { return p.Unset[id] })
+			read.ids = slices.DeleteFunc(p.IDs, func(id string) bool { return p.Unset[id] })
+			read.readers = p.Readers
 		}
-		return page{etag: r.ETag, length: len(p.IDs), ids: ids, unset: p.Unset}, r
+		return read, r
 	}
 	return page{}, r
 }

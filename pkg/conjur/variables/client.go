@@ -120,6 +120,9 @@ type Rules struct {
 	Steady time.Duration
 	// Brake delays proofs if most variables disappear at once.
 	Brake Brake
+	// Once means that the process delivers once and has no polls. If a target holds
+	// all variables, a Fetch then asks until each of them has an answer.
+	Once bool
 	// RequestBudget is the number of requests that one Changed, or one merged
 	// Fetch, may spend on diagnosing refused batches and on variables that are
 	// gone; default 32.
@@ -208,8 +211,14 @@ func (c *Client) SetRules(rules Rules) error {
 		return err
 	}
 	c.memory.setRules(rules)
-	c.search.SetBurst(2 * rules.RequestBudget)
+	c.setBurst()
 	return nil
+}
+
+// setBurst permits two budgets at once.
+func (c *Client) setBurst() {
+	budget, _ := c.memory.budget(0)
+	c.search.SetBurst(2 * budget)
 }
 
 // encodedLen returns the length that a variable adds to a batch's request line.

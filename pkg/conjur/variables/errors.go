@@ -73,6 +73,8 @@ func (e *SuspectError) Error() string {
 	text := fmt.Sprintf("variable %q seems to be %s: seen %d of the %d times that prove it",
 		e.Variable, e.Reason, min(e.Observations, e.Needed), e.Needed)
 	switch {
+	case e.Observations == 0 && e.Reason == Forbidden:
+		return fmt.Sprintf("variable %q seems to be forbidden, as another one with the same owner and permissions is", e.Variable)
 	case e.Observations < e.Needed:
 		return text
 	case e.NotBefore.After(e.FirstSeen) && time.Now().Before(e.NotBefore):

@@ -8,8 +8,8 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// asidesPerFetch bounds the variables that are gone and that a fetch requests
-// again, regardless of its budget. For the others it uses the memory.
+// asidesPerFetch bounds the variables that seem to be gone and that a fetch requests
+// all the same, regardless of its budget. For the others it uses the memory.
 const asidesPerFetch = 32
 
 // Fetch reads the variables' values. It returns an answer for every id, and never
@@ -32,16 +32,31 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 	l.keepHalf(len(q.aside) > 0, func() { l.askTogether(q) })
 	open, gone := c.memory.pending(q.aside)
 	aside := slices.Concat(open, gone)
-	aside = aside[:min(len(aside), asidesPerFetch)]
-	l.askOthers(ids, aside)
-	l.asides(aside, 0, l)
-	l.asides(l.unanswered(q.each()), 0, l)
+	l.askOthers(ids, aside[:min(len(aside), asidesPerFetch)])
+	l.askAsides(slices.Concat(aside, l.unanswered(q.each())))
 	for _, id := range ids {
 		if !l.isAnswered(id) {
 			l.answers[id] = l.whyNot(id)
 		}
 	}
 	return l.answers
+}
+
+// askAsides requests variables individually, but only some of those about which the
+// memory has an answer.
+func (l *load) askAsides(ids []string) {
+	spare := asidesPerFetch
+	for _, id := range ids {
+		if l.memory.hasAnswer(id) {
+			if spare == 0 {
+				continue
+			}
+			spare--
+		}
+		if len(l.asides([]string{id}, 0, l)) == 0 {
+			return
+		}
+	}
 }
 
 // askTogether requests the variables that batches can carry, and those that are

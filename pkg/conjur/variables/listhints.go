@@ -64,7 +64,7 @@ func (k *call) look(refused []string) {
 			return
 		}
 	}
-	if list := k.list.IDs(); list != nil {
-		k.memory.listed(list, k.ids, refused)
+	if list, readers := k.list.known(); list != nil {
+		k.memory.listed(list, readers, k.ids, refused)
 	}
 }

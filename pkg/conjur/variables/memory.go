@@ -45,6 +45,7 @@ type variable struct {
 	foundAt   uint64    // the step at which it was found last; 0 if never
 	newcomer  bool      // came into use after the start
 	unlisted  bool      // see trust
+	readers   string    // see conjur.Page; "" if unknown
 	heldAt    time.Time // since when the active hold prevents the verdict Gone
 	cleared   time.Time // when its hold passed; zero if found since
 	heldFor   time.Duration
@@ -57,20 +58,24 @@ type memory struct {
 	key   [sha256.Size]byte     // for fingerprints; random in each process
 	users func() map[string]Use // see Config; nil if nobody tells tenants apart
 
-	mu      sync.Mutex
-	rules   Rules
-	vars    map[string]*variable
-	steps   uint64 // orders calls and observations
-	polls   uint64
-	started uint64           // the poll that ends the start; 0 before the first find
-	hold    *hold            // nil if none is active
-	events  []HoldEvent      // not reported yet
-	proofs  []*GoneError     // complete and not reported yet
-	returns []*ReturnedError // not reported yet
+	mu    sync.Mutex
+	rules Rules
+	vars  map[string]*variable
+	all   bool // see holdsAll
+	// unreadable maps readers to when Conjur last refused a variable with them; zero if
+	// it ever gave one.
+	unreadable map[string]time.Time
+	steps      uint64 // orders calls and observations
+	polls      uint64
+	started    uint64           // the poll that ends the start; 0 before the first find
+	hold       *hold            // nil if none is active
+	events     []HoldEvent      // not reported yet
+	proofs     []*GoneError     // complete and not reported yet
+	returns    []*ReturnedError // not reported yet
 }
 
 func newMemory(r Rules) *memory {
-	m := &memory{rules: r, vars: map[string]*variable{}}
+	m := &memory{rules: r, vars: map[string]*variable{}, unreadable: map[string]time.Time{}}
 	_, _ = rand.Read(m.key[:]) // documented never to fail
 	return m
 }
@@ -101,13 +106,6 @@ func (m *memory) setRules(r Rules) {
 	if r.Brake.Disabled && m.hold != nil {
 		m.endHold(Passed, time.Now())
 	}
-}
-
-// budget returns the number of requests that a call may spend.
-func (m *memory) budget() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.rules.RequestBudget
 }
 
 // step returns a number greater than all earlier ones.
@@ -216,6 +214,9 @@ func (m *memory) found(v *variable, call uint64) {
 		v.changed = true // a consumer that continued without it may hold it
 	}
 	v.suspicion, v.aside, v.unlisted, v.foundIn = nil, false, false, call
+	if v.readers != "" {
+		m.unreadable[v.readers] = time.Time{}
+	}
 	m.steps++
 	v.foundAt = m.steps
 	v.heldAt, v.cleared, v.heldFor = time.Time{}, time.Time{}, 0

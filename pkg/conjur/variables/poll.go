@@ -51,7 +51,7 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 		c.plan.replace(kept)
 	})
 	aside := c.memory.sort(ids).aside
-	if len(aside) > c.memory.budget() {
+	if len(aside) > p.budget {
 		p.look(nil)
 	}
 	aside = slices.DeleteFunc(aside, func(id string) bool { return p.seen[id] })

@@ -50,6 +50,9 @@ func (m *memory) suspect(id string, o observation) Answer {
 		v.suspicion = s
 	}
 	s.reason, s.seen = o.reason, now
+	if o.reason == Forbidden {
+		m.noteUnreadable(v, now)
+	}
 	if !s.confirmed {
 		m.count(s, o, now)
 		m.review(now)
@@ -143,8 +146,37 @@ func (m *memory) recall(id string) Answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.vars[id]
-	if v == nil || v.suspicion == nil || v.suspicion.confirmed && time.Since(v.suspicion.seen) > recallTime {
+	switch {
+	case v != nil && v.suspicion == nil && m.isAlike(v):
+		since := m.unreadable[v.readers]
+		return unknown(&SuspectError{Variable: id, Reason: Forbidden, FirstSeen: since, Needed: m.rules.Confirmations, NotBefore: since.Add(m.rules.Grace)})
+	case v == nil || v.suspicion == nil || v.suspicion.confirmed && time.Since(v.suspicion.seen) > recallTime:
 		return unknown(ErrBudget)
 	}
 	return m.standing(id, v)
+}
+
+// noteUnreadable records that Conjur refused to give a variable. The caller holds the
+// lock.
+func (m *memory) noteUnreadable(v *variable, at time.Time) {
+	if before, known := m.unreadable[v.readers]; v.readers != "" && !(known && before.IsZero()) {
+		m.unreadable[v.readers] = at
+	}
+}
+
+// isAlike reports whether a variable that was never found is probably not readable:
+// Conjur lists it with the same readers as one that it refused. That suffices to leave
+// it out of a target with all variables that does not hold it, and proves nothing. The
+// caller holds the lock.
+func (m *memory) isAlike(v *variable) bool {
+	at, ok := m.unreadable[v.readers]
+	return m.all && ok && v.foundIn == 0 && time.Since(at) <= recallTime
+}
+
+// hasAnswer reports whether recall has an answer about a variable that is set aside.
+func (m *memory) hasAnswer(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.vars[id]
+	return v != nil && (v.suspicion != nil || m.isAlike(v))
 }

@@ -108,18 +108,29 @@ func (m *memory) byTrust(ids []string) (by [trusts][]string) {
 
 // listed applies the sorted list of all existing variables to the ids of a call. A
 // variable that was never found, or was refused, and is not listed, loses its trust
-// until it is found or listed. A newly listed variable that was set aside is next
-// in the rotation.
-func (m *memory) listed(list, ids, refused []string) {
+// until it is found or listed. So does one that is listed like an unreadable one. A
+// newly listed variable that was set aside returns to the batches. If a proof began, it
+// is next in the rotation instead.
+func (m *memory) listed(list []string, readers map[string]string, ids, refused []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range ids {
 		v := m.get(id)
+		switch v.readers = readers[id]; {
+		case v.readers == "":
+		case v.foundIn > 0:
+			m.unreadable[v.readers] = time.Time{}
+		case v.suspicion != nil && v.suspicion.reason == Forbidden:
+			m.noteUnreadable(v, v.suspicion.seen)
+		}
+	}
+	for _, id := range ids {
+		v := m.get(id)
 		switch _, there := slices.BinarySearch(list, id); {
-		case there && v.unlisted:
-			v.unlisted, v.asked = false, 0
-		case !there && v.foundIn == 0:
+		case v.foundIn == 0 && (!there || m.isAlike(v)):
 			v.unlisted = true
+		case there && v.unlisted:
+			v.unlisted, v.asked, v.aside = false, 0, v.aside && v.suspicion != nil
 		}
 	}
 	for _, id := range refused {

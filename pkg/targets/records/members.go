@@ -125,7 +125,8 @@ func (l *Lane) expanded(r *record, t *targets.Target, recalled, released []strin
 			}
 		}
 	}
-	return t.Expand(slices.Concat(l.listed, holders), holders...)
+	valued := slices.DeleteFunc(slices.Clone(l.listed), func(id string) bool { return l.unset[id] })
+	return t.Expand(slices.Concat(valued, holders), holders...)
 }
 
 // overridden returns a target with its node-specific variables, without those that have
