@@ -27,7 +27,7 @@ func TestStatusNamesWhatIsInDoubt(t *testing.T) {
 		return path
 	}
 	right, wrong := file("right", "open-sesame\n"), file("wrong", "expired\n")
-	server := httptest.NewServer(&status.Handler{TokenFile: right, Look: func() status.Status { return status.Status{At: time.Now()} }})
+	server := httptest.NewServer(&status.Handler{TokenFile: right, Look: func() status.Status { return status.Status{At: time.Now(), Lanes: []status.Lane{{}}} }})
 	defer server.Close()
 	answers := func(kind, text string) *httptest.Server {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -134,9 +134,11 @@ func (c *candidate) Lead(ctx context.Context) {
 }
 
 func (c *candidate) Leader(who string) {
-	c.supervisor.parts.Log.Info("Leader", zap.String("identity", who))
 	if who == c.identity {
+		c.supervisor.parts.Log.Info("Leading", zap.String("identity", who))
 		who = ""
+	} else {
+		c.supervisor.parts.Log.Info("Standing by", zap.String("leader", who))
 	}
 	c.supervisor.follow(who)
 }

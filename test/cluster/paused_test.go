@@ -37,7 +37,7 @@ func TestPausedLeaderStandsBack(t *testing.T) {
 	revisions := w.revisions()
 	begin := time.Now()
 	first.Signal(syscall.SIGCONT)
-	eventually(t, "the first to see who leads now", func() bool { return len(first.Lines("Leader")) == 2 })
+	eventually(t, "the first to see who leads now", func() bool { return len(first.Lines("Standing by")) == 1 })
 	w.polls(3)
 	if now := w.revisions(); now != revisions {
 		t.Errorf("the Secrets were written again:\n%s\n%s", revisions, now)

@@ -98,7 +98,7 @@ func (w *world) standby() *proctest.Process {
 	w.Helper()
 	w.moveAddress()
 	p := w.start()
-	eventually(w, "the second to see the leader", func() bool { return strings.Contains(p.Log(), "Leader") })
+	eventually(w, "the second to see the leader", func() bool { return strings.Contains(p.Log(), "Standing by") })
 	return p
 }
 

@@ -189,7 +189,7 @@ func (w *world) rolledOut(name, text string) {
 func (p *pod) noRollout(name string) {
 	p.t.Helper()
 	before := p.revisions(name)
-	p.awaitLog("syncer", "Leader")
+	p.awaitLog("syncer", "Leading")
 	since := time.Now()
 	p.eventually("seconds without a rollout", func() bool { return time.Since(since) > 5*time.Second })
 	if n := p.revisions(name); n != before {

@@ -3,7 +3,10 @@
 package status
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -101,9 +104,22 @@ type Target struct {
 	Next  time.Time `json:"next,omitzero"`
 }
 
-// Well reports whether every target is fresh.
-func (s Status) Well() bool {
-	return !slices.ContainsFunc(s.Targets, func(t Target) bool { return t.State != Fresh })
+// ErrNotFresh means that at least one target is not fresh.
+var ErrNotFresh = errors.New("not every target is fresh")
+
+// Verdict returns nil if every target is fresh, and ErrNotFresh if one is not. Any other
+// error says why the process does not know.
+func (s Status) Verdict() error {
+	switch {
+	case s.Standby != "":
+		pod, _, _ := strings.Cut(s.Standby, "_") // of the Lease's holder, which begins with the host name
+		return fmt.Errorf("this process stands by and knows no target; ask the leader, for example by kubectl exec %s -- syncer status", pod)
+	case len(s.Lanes) == 0:
+		return errors.New("this process has not begun its work and knows no target yet; ask again")
+	case slices.ContainsFunc(s.Targets, func(t Target) bool { return t.State != Fresh }):
+		return ErrNotFresh
+	}
+	return nil
 }
 
 // change is the difference between two Statuses.

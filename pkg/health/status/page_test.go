@@ -204,7 +204,7 @@ func TestGetReturnsWhatIsKnown(t *testing.T) {
 	src := &source{s: oneLane(now, hostile)}
 	client := serve(t, &status.Handler{Look: src.look})
 	got, err := client.Get(t.Context())
-	if err != nil || len(got.Targets) != 1 || got.Targets[0].Name != hostile.Name || got.Targets[0].Error != hostile.Error || got.Well() {
+	if err != nil || len(got.Targets) != 1 || got.Targets[0].Name != hostile.Name || got.Targets[0].Error != hostile.Error || got.Verdict() != status.ErrNotFresh {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	text := ask(&status.Handler{Look: src.look}, "GET", "/status.json", here, "localhost", "").Body.String()

@@ -17,9 +17,6 @@ import (
 	"github.com/secretsync/syncer/internal/terminal"
 )
 
-// ErrNotFresh means that at least one target is not fresh.
-var ErrNotFresh = errors.New("not every target is fresh")
-
 // Overview prints the Status of a running process.
 type Overview struct {
 	URL       string
@@ -30,7 +27,7 @@ type Overview struct {
 	Out    io.Writer
 }
 
-// Once prints the Status once. The error is ErrNotFresh if a target is not fresh.
+// Once prints the Status once. The error is its Verdict.
 func (o Overview) Once(ctx context.Context) error {
 	client, err := o.client()
 	if err != nil {
@@ -43,10 +40,7 @@ func (o Overview) Once(ctx context.Context) error {
 	if err := o.print(terminal.New(o.Out), s); err != nil {
 		return err
 	}
-	if !s.Well() {
-		return ErrNotFresh
-	}
-	return nil
+	return s.Verdict()
 }
 
 // Watch prints the Status now and after each change, on a terminal in place, until ctx
@@ -62,10 +56,7 @@ func (o Overview) Watch(ctx context.Context) error {
 	var before []string
 	verdict := errors.New("interrupted before the process has answered")
 	err = client.Follow(ctx, func(s Status) {
-		verdict = nil
-		if !s.Well() {
-			verdict = ErrNotFresh
-		}
+		verdict = s.Verdict()
 		if !screen.Live() { // on a log, a later time alone is not a change
 			now := o.lines(screen, untimed(s))
 			if slices.Equal(now, before) {

@@ -13,7 +13,7 @@ import (
 // where there are some.
 func TestOverviewShowsWhatThereIs(t *testing.T) {
 	now := time.Now()
-	s := status.Status{At: now, Targets: []status.Target{{Name: "file/db", State: status.Fresh}}}
+	s := status.Status{At: now, Lanes: []status.Lane{{Name: "default"}}, Targets: []status.Target{{Name: "file/db", State: status.Fresh}}}
 	lines := func() string {
 		t.Helper()
 		server := httptest.NewServer(&status.Handler{Look: func() status.Status { return s }})
@@ -38,6 +38,24 @@ func TestOverviewShowsWhatThereIs(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+}
+
+// TestOverviewOfAProcessThatKnowsNoTarget: neither a replica on standby nor one that has
+// just started may look as if everything were fresh.
+func TestOverviewOfAProcessThatKnowsNoTarget(t *testing.T) {
+	for want, s := range map[string]status.Status{
+		"kubectl exec syncer-7f9c-x2 ": {At: time.Now(), Standby: "syncer-7f9c-x2_1_1795800877449510654"},
+		"has not begun its work":       {At: time.Now()},
+		status.ErrNotFresh.Error():     {At: time.Now(), Lanes: []status.Lane{{}}, Targets: []status.Target{{State: status.Waiting}}},
+	} {
+		server := httptest.NewServer(&status.Handler{Look: func() status.Status { return s }})
+		defer server.Close()
+		var out strings.Builder
+		err := status.Overview{URL: server.URL, Out: &out}.Once(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) || out.Len() == 0 {
+			t.Errorf("got %v after %q, want %q", err, out.String(), want)
 		}
 	}
 }
