@@ -16,11 +16,26 @@ const maxPolicy = 32 << 20
 // loadPolicy loads the body into a branch: POST adds, PATCH updates, PUT replaces.
 func (s *Server) loadPolicy(c *call) reply {
 	c.vars["kind"] = "policy"
-	mode, privilege := modeOf(c.r.Method)
-	if refused := s.mayLoad(c, privilege); refused != nil {
-		return *refused
+	req := load.Request{
+		Account: c.account(), Branch: c.vars["id"], Mode: modes[c.r.Method],
+		Role: c.role, ClientIP: c.clientIP().String(), Now: s.now(),
 	}
-	body, err := c.body(maxPolicy)
+	var refused *reply
+	req.May = func(tx *store.Tx) (err error) {
+		if refused, err = s.mayLoad(c, tx, &req); err == nil && refused != nil {
+			err = errRefused
+		}
+		return err
+	}
+	switch err := s.view(c.ctx(), req.May); {
+	case refused != nil:
+		return *refused
+	case err != nil:
+		return s.broken(c, err)
+	}
+	s.audit.decided(c, "policy "+c.r.Method, c.role, string(c.resource()), true)
+	var err error
+	req.Text, err = c.body(maxPolicy)
 	if errors.Is(err, errTooLong) {
 		return empty(http.StatusRequestEntityTooLarge)
 	}
@@ -33,10 +48,15 @@ func (s *Server) loadPolicy(c *call) reply {
 	default:
 		return busy()
 	}
-	req := load.Request{
-		Account: c.account(), Branch: c.vars["id"], Mode: mode, Text: body,
-		Role: c.role, ClientIP: c.clientIP().String(), Now: s.now(),
+	rep := s.loadOrTry(c, req)
+	if refused != nil {
+		return *refused
 	}
+	return rep
+}
+
+// loadOrTry loads a text, or shows the effects in a dry run.
+func (s *Server) loadOrTry(c *call, req load.Request) reply {
 	if c.query.Get("dryRun") == "true" {
 		return s.dryRun(c, req)
 	}
@@ -47,39 +67,36 @@ func (s *Server) loadPolicy(c *call) reply {
 	return loaded(res)
 }
 
-func modeOf(method string) (mode load.Mode, privilege string) {
-	switch method {
-	case http.MethodPut:
-		return load.Replace, "update"
-	case http.MethodPatch:
-		return load.Update, "update"
-	}
-	return load.Add, "create"
-}
+// modes holds the modes of the methods.
+var modes = map[string]load.Mode{http.MethodPost: load.Add, http.MethodPatch: load.Update, http.MethodPut: load.Replace}
 
 // mayLoad checks the caller's privilege to load into the branch. It returns nil if
-// the caller has it.
-func (s *Server) mayLoad(c *call, privilege string) *reply {
-	rep := s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
-		id := string(c.resource())
-		o, err := tx.Object(id)
-		if err != nil {
-			return reply{}, err
-		}
-		if o == nil || !tx.Visible(roles, id, o) {
-			return notFound(c.resource()), nil
-		}
-		allowed := tx.Allowed(roles, privilege, id, o)
-		s.audit.decided(c, "policy "+c.r.Method, c.role, id, allowed)
-		if !allowed {
-			return forbidden(c), nil
-		}
-		return reply{}, nil
-	})
-	if rep.status == 0 {
-		return nil
+// the caller has it. The function's caller then records the decision in the audit
+// log.
+func (s *Server) mayLoad(c *call, tx *store.Tx, req *load.Request) (*reply, error) {
+	roles := tx.RolesOf(c.role)
+	no := forbidden(c)
+	if roles == nil {
+		return &no, nil
 	}
-	return &rep
+	id := string(c.resource())
+	o, err := tx.Object(id)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil || !tx.Visible(roles, id, o) {
+		no = notFound(c.resource())
+		return &no, nil
+	}
+	privilege := "update"
+	if req.Mode == load.Add {
+		privilege = "create"
+	}
+	if tx.Allowed(roles, privilege, id, o) && (req.Mode != load.Replace || req.Replaceable(tx, roles)) {
+		return nil, nil
+	}
+	s.audit.decided(c, "policy "+c.r.Method, c.role, id, false)
+	return &no, nil
 }
 
 // busy answers a load that arrives during another.

@@ -27,7 +27,7 @@ func (l *loader) record(rec policy.Record) error {
 	if err := l.mayTouch(rec.ID); err != nil {
 		return err
 	}
-	if !l.inBranch(rec.ID) && rec.ID != l.ns.Standing(rec.ID.Kind()) && !l.tx.Exists(string(rec.ID)) {
+	if !l.req.inBranch(rec.ID) && rec.ID != l.ns.Standing(rec.ID.Kind()) && !l.tx.Exists(string(rec.ID)) {
 		return &policy.Error{Message: rec.ID.Title() + " is outside of " + policy.Ref(l.branch).Title()}
 	}
 	o, err := l.tx.Object(string(rec.ID))

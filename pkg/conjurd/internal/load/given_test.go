@@ -108,3 +108,33 @@ func TestDeletedPoliciesTakeBackWhatTheyGave(t *testing.T) {
 		}
 	})
 }
+
+// A deletion takes along what the deleted object owns. Outside of the branch, the
+// caller needs a right over that too.
+func TestDeletionsReachOtherBranchesOnlyWithARight(t *testing.T) {
+	for _, c := range []struct {
+		mode Mode
+		role string
+		text string
+		ok   bool
+	}{
+		{Update, "dev:user:eve", "- !delete { record: !group g }\n", false},
+		{Replace, "dev:user:eve", "- !variable v\n", false},
+		{Replace, "dev:user:eve", "- !group g\n", true},
+		{Update, "dev:user:eve", "- !delete { record: !policy sub }\n", true},
+		{Update, "dev:user:admin", "- !delete { record: !group g }\n", true},
+		{Replace, "dev:user:admin", "- !variable v\n", true},
+	} {
+		w := newWorld(t)
+		w.load(Add, "root", "- !user eve\n- !policy tp\n")
+		w.load(Add, "tp", "- !group g\n- !policy { id: sub, body: [ !variable v ] }\n")
+		w.load(Add, "root", "- !policy { id: other, owner: !group tp/g, body: [ !variable v ] }\n")
+		_, err := w.try(c.mode, "tp", c.role, c.text)
+		if (err == nil) != c.ok || !c.ok && !strings.Contains(err.Error(), "Policy 'other' is outside of Policy 'tp'") {
+			t.Errorf("mode %d by %s: %s: %v", c.mode, c.role, c.text, err)
+		}
+		if kept := w.exists("dev:variable:other/v"); !c.ok && !kept {
+			t.Errorf("mode %d by %s: %s: the other branch is gone", c.mode, c.role, c.text)
+		}
+	}
+}

@@ -52,6 +52,9 @@ type Request struct {
 	Role     string
 	ClientIP string
 	Now      time.Time
+	// May, unless it is nil, runs in the transaction before the load. Its error ends
+	// the load.
+	May func(*store.Tx) error
 }
 
 // Created is a user or host that did not exist before.
@@ -82,15 +85,34 @@ func (r *Request) Parse() (*policy.Statements, error) {
 	return st, nil
 }
 
+// policy returns the full name of the policy to load into.
+func (r *Request) policy() string { return string(policy.MakeRef(r.Account, "policy", r.Branch)) }
+
+// Replaceable reports whether the roles may replace the policy. They need the
+// privilege update on everything in it, because a replacement can delete it. The
+// genuine server does not count users, and nothing below the root policy.
+func (r *Request) Replaceable(tx *store.Tx, roles store.Roles) bool {
+	for id, o := range tx.Objects(r.Account + ":") {
+		if (r.inBranch(policy.Ref(id)) || o.Policy == r.policy()) && !tx.Allowed(roles, "update", id, o) {
+			return false
+		}
+	}
+	return true
+}
+
 // Apply applies the statements from r.Parse to the store. After an error the caller
 // must roll the transaction back.
 func Apply(tx *store.Tx, r Request, st *policy.Statements) (*Result, error) {
-	branch := policy.MakeRef(r.Account, "policy", r.Branch)
-	if !tx.Exists(string(branch)) {
-		return nil, &NoBranchError{branch}
+	if r.May != nil {
+		if err := r.May(tx); err != nil {
+			return nil, err
+		}
+	}
+	if !tx.Exists(r.policy()) {
+		return nil, &NoBranchError{policy.Ref(r.policy())}
 	}
 	l := loader{
-		tx: tx, req: r, branch: string(branch), ns: policy.NewNamespace(r.Account, r.Branch),
+		tx: tx, req: r, branch: r.policy(), ns: policy.NewNamespace(r.Account, r.Branch),
 		roles: tx.RolesOf(r.Role), st: st, res: &Result{Warnings: st.Warnings},
 	}
 	// Removals come last, so that an object that the text both creates and removes
@@ -136,7 +158,7 @@ func (l *loader) drop() error {
 			gone = append(gone, id)
 		}
 	}
-	if err := l.tx.DeleteObjects(gone...); err != nil {
+	if err := l.deleteObjects(gone); err != nil {
 		return err
 	}
 	return l.tx.Forget(map[string]bool{l.branch: true}, false)
@@ -150,12 +172,9 @@ func (l *loader) delete() error {
 		if ref == policy.MakeRef(l.req.Account, "user", "admin") || ref == policy.MakeRef(l.req.Account, "policy", policy.RootPolicy) {
 			return &policy.Error{Message: ref.Title() + " cannot be deleted"}
 		}
-		if err := l.mayTouch(ref); err != nil {
-			return err
-		}
 		gone = append(gone, string(ref))
 	}
-	if err := l.tx.DeleteObjects(gone...); err != nil {
+	if err := l.deleteObjects(gone); err != nil {
 		return err
 	}
 	if !l.tx.Exists(l.branch) {
@@ -163,6 +182,25 @@ func (l *loader) delete() error {
 	}
 	l.res.Created = slices.DeleteFunc(l.res.Created, func(c Created) bool { return !l.tx.Exists(c.Role) })
 	return nil
+}
+
+// deleteObjects deletes the objects, and with them what they own and declared. It
+// checks each: an object of this branch may own another branch.
+func (l *loader) deleteObjects(ids []string) error {
+	seen := map[string]bool{}
+	for todo := slices.Clone(ids); len(todo) > 0; {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if err := l.mayTouch(policy.Ref(id)); err != nil {
+			return err
+		}
+		todo = append(append(todo, l.tx.Owned(id)...), l.tx.Declared(id)...)
+	}
+	return l.tx.DeleteObjects(ids...)
 }
 
 // known checks that the objects to which the text refers exist.
@@ -178,7 +216,7 @@ func (l *loader) known(refs ...policy.Ref) error {
 // mayTouch checks that ref lies in the branch, was declared by it, or belongs to
 // the caller. Therefore the privilege to load one branch does not extend to others.
 func (l *loader) mayTouch(ref policy.Ref) error {
-	if l.inBranch(ref) {
+	if l.req.inBranch(ref) {
 		return nil
 	}
 	o, err := l.tx.Object(string(ref))
@@ -189,16 +227,17 @@ func (l *loader) mayTouch(ref policy.Ref) error {
 		ref.Title(), policy.Ref(l.branch).Title(), policy.Ref(l.req.Role).Title())}
 }
 
-func (l *loader) inBranch(ref policy.Ref) bool {
+// inBranch reports whether the policy to load into contains the object.
+func (r *Request) inBranch(ref policy.Ref) bool {
 	switch kind := ref.Kind(); {
-	case l.req.Branch == policy.RootPolicy:
-		return ref.Account() == l.req.Account
+	case r.Branch == policy.RootPolicy:
+		return ref.Account() == r.Account
 	case kind == "user":
-		in := "@" + strings.ReplaceAll(l.req.Branch, "/", "-")
+		in := "@" + strings.ReplaceAll(r.Branch, "/", "-")
 		last := max(strings.LastIndexByte(ref.ID(), '@'), 0) // a user's name may contain @
 		return strings.HasSuffix(ref.ID(), in) || strings.HasPrefix(ref.ID()[last:], in+"-")
 	}
-	return strings.HasPrefix(ref.ID(), l.req.Branch+"/")
+	return strings.HasPrefix(ref.ID(), r.Branch+"/")
 }
 
 // NewAPIKey generates a key in the genuine server's format: lower-case letters and

@@ -1,0 +1,111 @@
+package conjurd
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Whoever replaces a branch needs the privilege update on everything in it, because
+// the replacement can delete it.
+func TestReplacingNeedsARightOverAllContents(t *testing.T) {
+	const world = `
+- !user eve
+- !user owner
+- !group ops
+- !policy
+  id: tp
+  body: [ !variable kept, !policy { id: sub, body: [ !variable deep ] } ]
+- !policy { id: theirs, owner: !user owner, body: [ !variable v ] }
+- !policy { id: empty }
+- !policy standing
+- !policy { id: named, body: [ !user bob ] }
+- !policy { id: part, body: [ !variable v ] }
+- !policy { id: neighbor }
+- !policy { id: neighbor-two, body: [ !variable v ] }
+- !permit
+  role: !user eve
+  privileges: [read, create, update]
+  resources: [ !policy tp, !policy tp/sub, !policy empty, !policy standing, !policy named, !policy part, !policy neighbor, !policy root, !variable part/v ]
+`
+	for _, strict := range []bool{false, true} {
+		s := open(t, Options{Strict: strict})
+		loadRoot(t, s, world)
+		if _, err := s.LoadPolicy(t.Context(), Add, "standing", strings.NewReader("- !group\n")); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			as, method, branch string
+			want               int
+		}{
+			{"eve", "PUT", "tp", 403},       // tp/kept
+			{"eve", "PUT", "tp/sub", 403},   // tp/sub/deep
+			{"eve", "PUT", "standing", 403}, // the group standing, which has the policy's own id
+			{"eve", "PUT", "named", 403},    // bob@named, whose id does not begin with the policy's
+			{"eve", "PUT", "root", 403},     // everything
+			{"eve", "PUT", "theirs", 404},
+			{"eve", "PUT", "empty", 201},
+			{"eve", "PUT", "empty", 403}, // the policy owns the variable that eve loaded
+			{"eve", "PUT", "part", 201},
+			{"eve", "PUT", "neighbor", 201},
+			{"owner", "PUT", "theirs", 201},
+			{"eve", "PATCH", "tp", 201},
+			{"eve", "POST", "tp", 201},
+			{"admin", "PUT", "tp", 201},
+			{"admin", "PUT", "root", 201},
+		} {
+			q := request{method: c.method, path: "/policies/dev/policy/" + c.branch, body: "- !variable alt\n", as: c.as}
+			dry := q
+			dry.path += "?dryRun=true"
+			before := count(t, s)
+			w := send(t, s, dry)
+			if refused := c.want >= 400; refused && w.Code != c.want || !refused && w.Code != 200 {
+				t.Errorf("strict %t: a dry run of %s %s by %s: status %d", strict, c.method, c.branch, c.as, w.Code)
+			}
+			if w := send(t, s, q); w.Code != c.want {
+				t.Errorf("strict %t: %s %s by %s: status %d, want %d", strict, c.method, c.branch, c.as, w.Code, c.want)
+			}
+			if after := count(t, s); c.want >= 400 && after != before {
+				t.Errorf("strict %t: a refused %s %s left %s instead of %s", strict, c.method, c.branch, after, before)
+			}
+		}
+	}
+}
+
+func count(t *testing.T, s *Server) string {
+	return send(t, s, request{method: "GET", path: "/resources/dev?count=true", as: "admin"}).Body.String()
+}
+
+// meanwhile is a body before whose end something happens.
+type meanwhile struct {
+	io.Reader
+	happen func()
+}
+
+func (m *meanwhile) Read(p []byte) (int, error) {
+	if m.happen != nil {
+		m.happen()
+		m.happen = nil
+	}
+	return m.Reader.Read(p)
+}
+
+// A right that ends while the body arrives permits nothing.
+func TestRightsCountWhenThePolicyIsLoaded(t *testing.T) {
+	for _, method := range []string{"POST", "PATCH", "PUT"} {
+		s := open(t, Options{})
+		const rights = "{ role: !user eve, privileges: [read, create, update], resource: !policy app }\n"
+		loadRoot(t, s, "- !user eve\n- !policy app\n- !permit "+rights)
+		body := &meanwhile{strings.NewReader("- !variable v\n"), func() { loadRoot(t, s, "- !deny "+rights) }}
+		r := httptest.NewRequestWithContext(context.Background(), method, "/policies/dev/policy/app", body)
+		r.Header.Set("Authorization", tokenFor(t, s, "eve"))
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		if w.Code != http.StatusNotFound || count(t, s) != `{"count":4}` {
+			t.Errorf("%s: status %d, %s objects", method, w.Code, count(t, s))
+		}
+	}
+}
