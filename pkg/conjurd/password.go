@@ -1,6 +1,7 @@
 package conjurd
 
 import (
+	"cmp"
 	"crypto/pbkdf2"
 	"crypto/rand"
 	"crypto/sha256"
@@ -29,11 +30,25 @@ const (
 const weakPassword = "CONJ00046E The password you have chosen does not meet the complexity requirements. " +
 	"Choose a password that includes: 12-128 characters, 2 uppercase letters, 2 lowercase letters, 1 digit and 1 special character"
 
-// setPassword changes the caller's password.
+// setPassword changes the caller's password. Hosts have none.
 func (s *Server) setPassword(c *call) reply {
-	role, refused := s.self(c)
-	if refused != nil {
+	if refused := s.caller(c); refused != nil {
 		return *refused
+	}
+	rep := s.snapshot(c, func(tx *store.Tx, _ store.Roles) (reply, error) {
+		role, refused := c.subject(tx)
+		switch {
+		case refused != nil:
+			return *refused, nil
+		case role != c.role:
+			return empty(http.StatusUnauthorized), nil
+		case policy.Ref(role).Kind() == "host":
+			return forbidden(c), nil
+		}
+		return reply{}, nil
+	})
+	if rep.status != 0 {
+		return rep
 	}
 	password, err := c.body(maxCredential)
 	if err != nil {
@@ -43,120 +58,136 @@ func (s *Server) setPassword(c *call) reply {
 		return invalid("password", weakPassword)
 	}
 	hash, err := hashPassword(string(password))
-	if err == nil {
-		err = s.changeCredentials(c, role, func(cred *store.Credentials) { cred.Password = hash })
-	}
-	s.audit.decided(c, "password", role, role, err == nil)
 	if err != nil {
 		return s.broken(c, err)
 	}
-	return empty(http.StatusNoContent)
+	rep = s.change(c, func(tx *store.Tx, _ store.Roles) (reply, error) {
+		cred, err := tx.Credentials(c.role)
+		if err != nil || cred == nil {
+			return reply{}, cmp.Or(err, errNoCredentials)
+		}
+		cred.Password = hash
+		return empty(http.StatusNoContent), tx.PutCredentials(c.role, cred)
+	})
+	s.audit.decided(c, "password", c.role, c.role, rep.status == http.StatusNoContent)
+	return rep
 }
+
+var errNoCredentials = errors.New("the role has no credentials")
 
 // rotateKey gives a new API key to the caller, or to a role that the caller may
 // update.
 func (s *Server) rotateKey(c *call) reply {
-	role, refused := s.keyHolder(c, "update")
-	if refused != nil {
+	if refused := s.caller(c); refused != nil {
 		return *refused
 	}
-	key := load.NewAPIKey()
-	err := s.changeCredentials(c, role, func(cred *store.Credentials) {
-		cred.APIKey, cred.RotatedAt = key, s.now()
+	return s.change(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
+		role, cred, refused, err := s.keyHolder(c, tx, roles)
+		if err != nil || refused != nil {
+			return deref(refused), cmp.Or(err, errRefused)
+		}
+		cred.APIKey, cred.RotatedAt = load.NewAPIKey(), s.now()
+		s.audit.decided(c, "rotate", c.role, role, true)
+		return text(http.StatusOK, string(cred.APIKey)), tx.PutCredentials(role, cred)
 	})
-	s.audit.decided(c, "rotate", c.role, role, err == nil)
-	if err != nil {
-		return s.broken(c, err)
-	}
-	return text(http.StatusOK, string(key))
 }
 
 // keyRotated answers with the time of the last rotation of the key.
 func (s *Server) keyRotated(c *call) reply {
-	role, refused := s.keyHolder(c, "read")
-	if refused != nil {
+	if refused := s.caller(c); refused != nil {
 		return *refused
 	}
-	cred, err := s.credentials(c, role)
-	if err != nil || cred == nil {
-		return s.broken(c, err)
-	}
-	return jsonReply(http.StatusOK, struct {
-		Role      string `json:"role"`
-		Timestamp string `json:"timestamp"`
-	}{role, cred.RotatedAt.UTC().Format("2006-01-02T15:04:05Z")})
-}
-
-// keyHolder returns the role whose key the request concerns. For the caller itself,
-// the request needs the password or the API key. For the role in the role
-// parameter, the caller needs the privilege on that role.
-func (s *Server) keyHolder(c *call, privilege string) (string, *reply) {
-	if _, _, ok := c.r.BasicAuth(); ok {
-		role, refused := s.basic(c)
-		c.role = role
-		if other := c.query.Get("role"); refused == nil && other != "" && fullRole(c, other) != role {
-			return s.otherHolder(c, fullRole(c, other), privilege)
+	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
+		role, cred, refused, err := s.keyHolder(c, tx, roles)
+		if err != nil || refused != nil {
+			return deref(refused), err
 		}
-		return role, refused
-	}
-	if _, ok := tokenOf(c.r); !ok {
-		no := empty(http.StatusUnauthorized)
-		return "", &no
-	}
-	if no, ok := s.identify(c); !ok {
-		return "", &no
-	}
-	other := fullRole(c, c.query.Get("role"))
-	if c.query.Get("role") == "" || other == c.role {
-		return "", tooWeak()
-	}
-	return s.otherHolder(c, other, privilege)
-}
-
-// self returns the role that changes its password. The request needs the old
-// password or the API key.
-func (s *Server) self(c *call) (string, *reply) {
-	if _, ok := tokenOf(c.r); !ok {
-		return s.basic(c)
-	}
-	if no, ok := s.identify(c); !ok {
-		return "", &no
-	}
-	return "", tooWeak()
-}
-
-// tooWeak answers a request that presents a token where a password or key is
-// required.
-func tooWeak() *reply {
-	no := faultReply(http.StatusUnauthorized, fault{Code: "unauthorized", Message: "Credential strength is insufficient"})
-	return &no
-}
-
-func (s *Server) otherHolder(c *call, role, privilege string) (string, *reply) {
-	no := empty(http.StatusUnauthorized)
-	ok := false
-	err := s.view(c.ctx(), func(tx *store.Tx) error {
-		o, err := tx.Object(role)
-		if err != nil {
-			return err
-		}
-		roles := tx.RolesOf(c.role)
-		if o == nil || !tx.Visible(roles, role, o) {
-			no = faultReply(http.StatusNotFound, fault{Code: "not_found",
-				Message: "CONJ00123E Resource '" + c.query.Get("role") + "' requested by role '" + c.role + "' not found"})
-			return nil
-		}
-		cred, err := tx.Credentials(role)
-		ok = cred != nil && tx.Allowed(roles, privilege, role, o)
-		return err
+		return jsonReply(http.StatusOK, struct {
+			Role      string `json:"role"`
+			Timestamp string `json:"timestamp"`
+		}{role, cred.RotatedAt.UTC().Format("2006-01-02T15:04:05Z")}), nil
 	})
+}
+
+// caller authenticates the caller by a token, or by a password or API key. The
+// reply is nil if that succeeds.
+func (s *Server) caller(c *call) (refused *reply) {
+	no := empty(http.StatusUnauthorized)
+	if _, ok := tokenOf(c.r); !ok {
+		c.role, refused = s.basic(c)
+		return refused
+	}
+	if no, ok := s.identify(c); !ok {
+		return &no
+	}
+	cred, err := s.credentials(c, c.role)
 	if err != nil {
 		no = s.broken(c, err)
 	}
-	if err != nil || !ok {
+	if err != nil || cred == nil { // the role was deleted after it got the token
+		return &no
+	}
+	return nil
+}
+
+// subject returns the role whose credentials the request concerns: the role in the
+// role parameter, or the caller. For the caller's own, a token is too weak.
+func (c *call) subject(tx *store.Tx) (role string, refused *reply) {
+	role = c.role
+	if c.query.Has("role") {
+		given := c.query.Get("role")
+		if !strings.Contains(given, ":") {
+			no := badArgument("Expected at least 2 tokens in " + given)
+			return "", &no
+		}
+		if role = fullRole(c, given); !tx.Exists(role) {
+			return "", noRole(c)
+		}
+	}
+	if _, byToken := tokenOf(c.r); byToken && role == c.role {
+		no := faultReply(http.StatusUnauthorized, fault{Code: "unauthorized", Message: "Credential strength is insufficient"})
 		return "", &no
 	}
 	return role, nil
+}
+
+// noRole answers for a role that does not exist, or that the caller must not see.
+func noRole(c *call) *reply {
+	no := faultReply(http.StatusNotFound, fault{Code: "not_found",
+		Message: "CONJ00123E Resource '" + c.query.Get("role") + "' requested by role '" + c.role + "' not found"})
+	return &no
+}
+
+// keyHolder returns the role whose key the request concerns, with its credentials.
+// For the key of another role, the caller needs a token and the privilege update on
+// the role. The order of the checks is that of the genuine server.
+func (s *Server) keyHolder(c *call, tx *store.Tx, roles store.Roles) (role string, cred *store.Credentials, refused *reply, err error) {
+	if role, refused = c.subject(tx); refused != nil {
+		return "", nil, refused, nil
+	}
+	if cred, err = tx.Credentials(role); err != nil || role == c.role && cred != nil {
+		return role, cred, nil, err
+	}
+	o, err := tx.Object(role)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	no := empty(http.StatusUnauthorized)
+	allowed := func(privilege string) bool { return tx.Allowed(roles, privilege, role, o) }
+	switch _, byToken := tokenOf(c.r); {
+	case !byToken:
+	case o == nil || !tx.Visible(roles, role, o):
+		no = *noRole(c)
+	case cred == nil && allowed("read") || !allowed("update"):
+		no = forbidden(c)
+	case cred == nil:
+		no = faultReply(http.StatusMethodNotAllowed, fault{Code: "method_not_allowed",
+			Message: "CONJ00126E Role '" + role + "' is not applicable for key rotation"})
+	default:
+		return role, cred, nil, nil
+	}
+	s.audit.decided(c, "rotate", c.role, role, false)
+	return "", nil, &no, nil
 }
 
 // fullRole expands "user:bob" to a full name.
@@ -165,20 +196,6 @@ func fullRole(c *call, id string) string {
 		return c.account() + ":" + id
 	}
 	return id
-}
-
-func (s *Server) changeCredentials(c *call, role string, change func(*store.Credentials)) error {
-	return s.update(c.ctx(), func(tx *store.Tx) error {
-		cred, err := tx.Credentials(role)
-		if err != nil {
-			return err
-		}
-		if cred == nil {
-			return errors.New(policy.Ref(role).NotFound())
-		}
-		change(cred)
-		return tx.PutCredentials(role, cred)
-	})
 }
 
 func hashPassword(password string) (string, error) {

@@ -30,7 +30,7 @@ func forbidden(c *call) reply {
 }
 
 // snapshot runs f with the caller's roles. A caller whose role no longer exists
-// gets forbidden.
+// gets forbidden. On errRefused it returns the reply.
 func (s *Server) snapshot(c *call, f func(*store.Tx, store.Roles) (reply, error)) reply {
 	var rep reply
 	err := s.view(c.ctx(), func(tx *store.Tx) (err error) {
@@ -42,7 +42,7 @@ func (s *Server) snapshot(c *call, f func(*store.Tx, store.Roles) (reply, error)
 		rep, err = f(tx, roles)
 		return err
 	})
-	if err != nil {
+	if err != nil && (!errors.Is(err, errRefused) || rep.status == 0) {
 		return s.broken(c, err)
 	}
 	return rep

@@ -184,7 +184,7 @@ func (l *loader) delete() error {
 	return nil
 }
 
-// deleteObjects deletes the objects, and with them what they own and declared. It
+// deleteObjects deletes the objects, and all objects that they own and declared. It
 // checks each: an object of this branch may own another branch.
 func (l *loader) deleteObjects(ids []string) error {
 	seen := map[string]bool{}
