@@ -92,6 +92,7 @@ func (c *Client) authenticateOnce(ctx context.Context) (t *Token, refused func()
 	if t, err = parseToken(r.body); err != nil {
 		return nil, nil, r.statusError(err.Error())
 	}
+	t.dated = dateOf(r.header)
 	t.issued, t.name, t.alternates = requested, cmp.Or(cred.Login, t.name), cred.Alternates
 	if limit := time.Now().Add(c.config.TokenTimeout); c.config.TokenTimeout > 0 && limit.Before(t.renew) {
 		t.renew = limit

@@ -60,6 +60,7 @@ type Client struct {
 	limiter *rate.Limiter
 	gate    gate
 	tokens  *tokens
+	replays *replays
 }
 
 // New returns a Client. It checks the whole configuration and reads the CA
@@ -82,7 +83,7 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	c.base = strings.TrimSuffix(whoami.URL.String(), "/whoami")
-	c.tokens = &tokens{client: c, log: c.log}
+	c.tokens, c.replays = &tokens{client: c, log: c.log}, newReplays()
 	return c, nil
 }
 
@@ -93,8 +94,10 @@ func (c *Client) Reconnect() { c.wire.close() }
 // Close closes the idle connections. No call may be in progress.
 func (c *Client) Close() { c.wire.close() }
 
-// identify sets the headers that identify the client.
+// identify sets the headers of every request: those that identify the client, and one
+// that asks caches for an answer of the server.
 func (c *Client) identify(req *http.Request) {
+	req.Header.Set("Cache-Control", "no-cache")
 	req.Header.Set("User-Agent", "syncer/"+c.config.Version)
 	req.Header.Set(conjurapi.ConjurSourceHeader, c.api.GetTelemetryHeader())
 }

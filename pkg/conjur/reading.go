@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -52,6 +53,7 @@ type Reading struct {
 	Err error
 
 	answer StatusError
+	replay string // how it shows that a cache repeats the answer; "" if not
 }
 
 // Because returns the answer as an error with a detail. Without an answer it
@@ -61,17 +63,37 @@ func (r Reading) Because(detail string) error {
 		return r.Err
 	}
 	e := r.answer
-	e.Detail = detail
+	if e.Detail = detail; r.Form == Unusable && r.replay != "" {
+		e.Detail = "a cache seems to have answered instead of Conjur, because " + r.replay + "; exempt Conjur from the cache"
+	}
 	return &e
 }
 
-// as returns the Reading with a form. The error is nil if the form is a success.
+// as returns the Reading with a form. The error is nil if the form is a success. An answer
+// that a cache repeats is Unusable if it could belong to a proof.
 func (r Reading) as(form Form, detail string) Reading {
+	if r.replay != "" && r.isEvidence(form) {
+		form = Unusable
+	}
 	r.Form, r.Err = form, nil
 	if form != Given && form != Unchanged && form != No {
 		r.Err = r.Because(detail)
 	}
 	return r
+}
+
+// isEvidence reports whether an answer of this form can belong to a proof that a
+// variable is gone.
+func (r Reading) isEvidence(form Form) bool {
+	switch r.answer.Kind {
+	case KindVariable:
+		return form == Missing || form == Forbidden
+	case KindCheck:
+		return form == Given || form == No || form == Missing
+	case KindResource, KindWhoami:
+		return form == Given
+	}
+	return false
 }
 
 // Values is the server's answer about the values of variables.
@@ -105,6 +127,9 @@ func (c *Client) reading(ctx context.Context, t *Token, kind Kind, subject strin
 		return nil, Reading{Form: Down, Err: &NoAnswerError{err}}
 	}
 	reading := Reading{Status: r.status, Token: r.token, answer: *r.statusError("")}
+	if kind == KindVariable && r.status != http.StatusOK || slices.Contains([]Kind{KindCheck, KindResource, KindWhoami}, kind) {
+		reading.replay = c.replays.sign(r)
+	}
 	return r, reading.as(formOf(r), "")
 }
 

@@ -35,6 +35,7 @@ type Token struct {
 	// The server's clock at issue, and the local clock at receipt. Zero if the
 	// token has no issue time.
 	said, heard time.Time
+	dated       time.Time // Date of the answer with it; zero if it had none
 }
 
 // Issued returns the time of the token's request. The identity existed then, or

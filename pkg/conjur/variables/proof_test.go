@@ -2,11 +2,15 @@ package variables_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -269,4 +273,95 @@ func TestSpoiltAnswerDuringAProof(t *testing.T) {
 	}
 	d.SetIntercept(nil)
 	poll(t, c, ids, ids[0])
+}
+
+// replay is a cache that ignores no-cache: it repeats its first answer to each request
+// for the values, the rights and the identity. after changes the headers.
+type replay struct {
+	d     *conjurtest.Double
+	after func(first, now http.Header)
+	n     int // of the answers from the server
+
+	mu    sync.Mutex
+	first map[string]*httptest.ResponseRecorder
+}
+
+func (c *replay) answer(w http.ResponseWriter, r *http.Request, kind conjur.Kind) bool {
+	if kind == conjur.KindAuthenticate {
+		w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+		return false
+	}
+	if kind == conjur.KindBatch || kind == conjur.KindList {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, repeated := c.first[r.RequestURI]
+	if !repeated {
+		known = httptest.NewRecorder()
+		c.n++
+		known.Header().Set("X-Request-Id", fmt.Sprint(c.n))
+		known.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+		c.d.Answer(known, r, kind)
+		c.first[r.RequestURI] = known
+	}
+	maps.Copy(w.Header(), known.Header())
+	if c.after != nil && repeated {
+		c.after(known.Header(), w.Header())
+	}
+	w.WriteHeader(known.Code)
+	_, _ = w.Write(known.Body.Bytes())
+	return true
+}
+
+// What a cache repeats proves nothing, however the repetition shows.
+func TestAnAnswerFromACacheProvesNothing(t *testing.T) {
+	fresh := func(h http.Header) {
+		h.Set("X-Request-Id", rand.Text())
+		h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	}
+	for name, after := range map[string]func(first, now http.Header){
+		"same request id": func(_, now http.Header) { now.Del("Date") },
+		"only its date":   func(_, now http.Header) { now.Del("X-Request-Id") },
+		"age":             func(_, now http.Header) { fresh(now); now.Set("Age", "0") },
+		"warning":         func(_, now http.Header) { fresh(now); now.Set("Warning", `110 - "Response is Stale"`) },
+		"a cache's hit":   func(_, now http.Header) { fresh(now); now.Set("X-Cache-Status", "HIT") },
+		"cache status":    func(_, now http.Header) { fresh(now); now.Set("Cache-Status", `edge; hit; ttl=30`) },
+	} {
+		for reason, spoil := range map[variables.Reason]func(*conjurtest.Variable){
+			variables.Missing:   func(v *conjurtest.Variable) { v.Missing = true },
+			variables.Forbidden: func(v *conjurtest.Variable) { v.Forbidden = true },
+		} {
+			t.Run(fmt.Sprintf("%s, %s", name, reason), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					d, ids := conjurtest.Filled(3)
+					c := serve(t, d, func(s *setup) { s.Grace = 10 * time.Second })
+					poll(t, c, ids)
+					cache := &replay{d: d, after: after, first: map[string]*httptest.ResponseRecorder{}}
+					d.SetIntercept(cache.answer)
+					d.Change(ids[0], spoil)
+					_, _ = c.Changed(t.Context(), ids)
+					d.Set(ids[0], "back")
+					for range 10 {
+						time.Sleep(9 * time.Second)
+						if changed, _ := c.Changed(t.Context(), ids); len(changed) > 0 {
+							t.Errorf("%q reported", changed)
+						}
+						wantUnknown(t, fetch(t, c, ids[0]))
+					}
+					if _, err := c.Changed(t.Context(), ids); err == nil || !strings.Contains(err.Error(), "a cache seems to have answered") {
+						t.Errorf("the poll says %v", err)
+					}
+					for _, r := range d.Log() {
+						if r.Header.Get("Cache-Control") != "no-cache" {
+							t.Fatalf("%s does not say that no cache may answer", r.Target)
+						}
+					}
+					d.SetIntercept(nil)
+					poll(t, c, ids, ids[0])
+					wantFound(t, fetch(t, c, ids[0]), "back")
+				})
+			})
+		}
+	}
 }
