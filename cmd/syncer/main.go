@@ -75,7 +75,7 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.Flags().AddFlagSet(run.Flags())
-	root.AddCommand(run, newExecCommand(), newConjurdCommand(), newDemoCommand(), newSetCommand(), newRotateCommand(), newNodeCommand(),
+	root.AddCommand(run, newExecCommand(), newConjurdCommand(), newDemoCommand(), newSetCommand(), newPolicyCommand(), newRotateCommand(), newNodeCommand(),
 		newStatusCommand(), newProbeCommand(), newWaitCommand(), newInstallCommand(),
 		newValidateCommand(), newConfigCommand(), newExplainCommand(),
 		newRenderCommand(), newDiffCommand(), newMigrateCommand(), newVersionCommand())

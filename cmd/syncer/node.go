@@ -15,7 +15,7 @@ func newNodeCommand() *cobra.Command {
 		Long: `A node-specific variable replaces the general variable on one node:
 node/n1/apps/key replaces apps/key. Add such variables in small batches:
 
-    syncer node policy --node n1,n2 apps/key | conjur policy load -b root -f -
+    syncer node policy --node n1,n2 apps/key | syncer policy load root -
     syncer set -f values.yaml          # node/n1/apps/key: …
     syncer node list
 

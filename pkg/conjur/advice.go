@@ -18,6 +18,9 @@ var statusAdvice = []struct {
 	{401, 401, nil, "Conjur refuses a new access token; check Conjur's clock, and that the identity exists"},
 	{403, 403, logins, "the identity may not use this authenticator; grant it the privilege authenticate on the authenticator's webservice"},
 	{403, 403, reads, "the identity may lack privileges, or a gateway answered; grant it read and execute"},
+	{403, 403, policies, "the identity may not load into this branch; grant it create, or update to replace and delete"},
+	{404, 404, policies, "there is no such branch, or this identity may not see it; check the name, such as root"},
+	{409, 409, policies, "another policy is being loaded; repeat the command"},
 	{403, 403, writes, "the identity may lack a privilege, or a gateway answered; grant it update"},
 	{403, 403, nil, "check that the identity exists, and whether a gateway answered"},
 	{404, 404, logins, "check the account and the authenticator in the address"},
@@ -32,6 +35,8 @@ var (
 	logins = []Kind{KindAuthenticate, KindLogin}
 	reads  = []Kind{KindBatch, KindVariable, KindValues}
 	writes = []Kind{KindSet, KindSetAll, KindRotateKey}
+
+	policies = []Kind{KindPolicy}
 )
 
 func (e *StatusError) advice() string {

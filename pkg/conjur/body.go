@@ -21,7 +21,7 @@ const (
 	// maxNameBody is for a token, which takes about 600 bytes, for a name, and for
 	// the permissions on one variable.
 	maxNameBody = 1 << 20
-	// maxErrorBody is for answers other than 200. Conjur's own take a few hundred
+	// maxErrorBody is for answers other than 200 and 201. Conjur's own take a few hundred
 	// bytes.
 	maxErrorBody = 64 << 10
 )
@@ -29,7 +29,7 @@ const (
 // longest returns the maximum length of an answer's body.
 func (k Kind) longest(status int) int64 {
 	switch {
-	case status != http.StatusOK:
+	case status != http.StatusOK && status != http.StatusCreated:
 		return maxErrorBody
 	case k == KindAuthenticate, k == KindLogin, k == KindWhoami, k == KindCheck, k == KindResource:
 		return maxNameBody

@@ -31,6 +31,7 @@ const (
 	KindSet          Kind = "set"        // sets one variable
 	KindSetAll       Kind = "set all"    // sets many, all or none
 	KindRotateKey    Kind = "rotate key" // of another identity
+	KindPolicy       Kind = "policy"     // loads a policy
 )
 
 // Exchange is one request with its answer, for metrics.

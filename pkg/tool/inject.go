@@ -14,7 +14,7 @@ func (t *Tool) sidecar() (*injection.Sidecar, error) {
 	if t.Inject == "" {
 		return injection.Assumed()
 	}
-	values, err := read(t.Inject, t.In)
+	values, err := ReadInput(t.Inject, t.In)
 	if err != nil {
 		return nil, err
 	}

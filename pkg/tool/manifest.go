@@ -28,7 +28,7 @@ func (t *Tool) readManifest() (*manifest.Manifest, error) {
 		problems[i] = append(problems[i], config.Problem{Key: inputName(paths[i]), Message: err.Error()})
 	}
 	for i, path := range paths {
-		text, err := read(path, t.In)
+		text, err := ReadInput(path, t.In)
 		if errors.Is(err, context.Canceled) {
 			return nil, err // the user ended it; the manifest may be valid
 		}

@@ -86,9 +86,9 @@ func invalid(key, message string) error {
 // pipe from the wrong command, is refused before the memory is full.
 const maxInput = 64 << 20
 
-// read reads a whole file, which may be a pipe. The path "-" is standard input, which is
+// ReadInput reads a whole file, which may be a pipe. The path "-" is standard input, which is
 // in.
-func read(path string, in io.Reader) ([]byte, error) {
+func ReadInput(path string, in io.Reader) ([]byte, error) {
 	if path == "-" {
 		return safefile.ReadAll(in, path, maxInput)
 	}

@@ -18,7 +18,7 @@ import (
 // to a mapping with the single key base64. A number or a Boolean counts as the text that is
 // written. The path "-" is standard input, which is in. Its errors show no value.
 func ReadValues(path string, in io.Reader) (map[string][]byte, error) {
-	text, err := read(path, in)
+	text, err := ReadInput(path, in)
 	path = inputName(path)
 	if err != nil {
 		return nil, fmt.Errorf("the values cannot be read: %w", err)

@@ -98,13 +98,9 @@ func readAddress(dir string) (a address, err error) {
 // knownLogins returns the API keys of the users and hosts that --policy created, by
 // login. The key of admin is elsewhere.
 func knownLogins(dir, account string) (map[string]string, error) {
-	keys := map[string]string{}
-	text, err := os.ReadFile(filepath.Join(dir, apiKeysFile))
-	if err == nil {
-		err = json.Unmarshal(text, &keys)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, apiKeysFile), err)
+	keys, err := readAPIKeys(dir)
+	if err != nil {
+		return nil, err
 	}
 	logins := map[string]string{"admin": ""}
 	for role, key := range keys {
@@ -115,4 +111,18 @@ func knownLogins(dir, account string) (map[string]string, error) {
 		logins[id] = key
 	}
 	return logins, nil
+}
+
+// readAPIKeys returns the API keys of the users and hosts that --policy created, by the
+// complete id of the role.
+func readAPIKeys(dir string) (map[string]string, error) {
+	keys := map[string]string{}
+	text, err := os.ReadFile(filepath.Join(dir, apiKeysFile))
+	if err == nil {
+		err = json.Unmarshal(text, &keys)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, apiKeysFile), err)
+	}
+	return keys, nil
 }

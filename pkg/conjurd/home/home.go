@@ -210,13 +210,16 @@ func (h *home) load(ctx context.Context) error {
 	if err := writeSecretFile(h.path(adminKeyFile), []byte(key)); err != nil {
 		return err
 	}
-	keys := map[string]string{}
+	keys, err := readAPIKeys(h.Dir)
+	if err != nil {
+		return err
+	}
 	for _, path := range h.Policies {
 		if err := h.loadPolicy(ctx, path, keys); err != nil {
 			return err
 		}
 	}
-	if len(keys) > 0 {
+	if len(h.Policies) > 0 && len(keys) > 0 {
 		text, err := json.MarshalIndent(keys, "", "  ")
 		if err != nil {
 			return err
