@@ -21,6 +21,7 @@ const (
 type listing struct {
 	start         string // prefix of the ids
 	role, owner   string
+	owners        store.Roles // owner and the roles that it holds
 	words         []string
 	limit, offset int // limit -1 means none
 	count         bool
@@ -39,6 +40,11 @@ func (s *Server) listResources(c *call) reply {
 				return forbidden(c), nil
 			}
 			roles = tx.RolesOf(l.role)
+		}
+		if l.owner != "" {
+			if l.owners = tx.RolesOf(l.owner); l.owners == nil {
+				return notFound(policy.Ref(l.owner)), nil
+			}
 		}
 		return l.answer(tx, roles)
 	})
@@ -75,17 +81,23 @@ func (l *listing) answer(tx *store.Tx, roles store.Roles) (reply, error) {
 }
 
 func (l *listing) wants(id string, o *store.Object) bool {
-	if l.owner != "" && o.Owner != l.owner {
+	if l.owner != "" && !l.owners[o.Owner] {
 		return false
 	}
-	if len(l.words) == 0 {
+	return containsWords(id, o, l.words)
+}
+
+// containsWords reports whether all words occur in the kind, the id or the
+// annotations.
+func containsWords(id string, o *store.Object, wanted []string) bool {
+	if len(wanted) == 0 {
 		return true
 	}
 	have := words(policy.Ref(id).Kind() + " " + policy.Ref(id).ID())
 	for _, a := range o.Annotations {
 		have = append(have, words(a.Value)...)
 	}
-	for _, w := range l.words {
+	for _, w := range wanted {
 		if !slices.Contains(have, w) {
 			return false
 		}
@@ -134,12 +146,16 @@ func newListing(c *call) (*listing, reply, bool) {
 
 // page reads limit and offset.
 func page(c *call, l *listing) (*listing, reply, bool) {
+	integer := func(name string) (int, bool) {
+		n, err := strconv.Atoi(c.query.Get(name))
+		return n, err == nil && strconv.Itoa(n) == c.query.Get(name) // not +3 and not 03
+	}
 	no := func(message string) (*listing, reply, bool) {
 		return nil, faultReply(http.StatusUnprocessableEntity, fault{Code: "unprocessable_entity", Message: message}), false
 	}
-	var err error
+	var isInt bool
 	if c.query.Has("limit") {
-		if l.limit, err = strconv.Atoi(c.query.Get("limit")); err != nil || l.limit < 1 {
+		if l.limit, isInt = integer("limit"); !isInt || l.limit < 1 {
 			return no("'limit' contains an invalid value. 'limit' must be a positive integer.")
 		}
 		if l.limit > maxLimit && l.limit != legacyLimit {
@@ -147,7 +163,7 @@ func page(c *call, l *listing) (*listing, reply, bool) {
 		}
 	}
 	if c.query.Has("offset") {
-		if l.offset, err = strconv.Atoi(c.query.Get("offset")); err != nil || l.offset < 0 {
+		if l.offset, isInt = integer("offset"); !isInt || l.offset < 0 {
 			return no("'offset' contains an invalid value. 'offset' must be an integer greater than or equal to 0.")
 		}
 		if l.limit < 0 {

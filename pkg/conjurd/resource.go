@@ -1,6 +1,7 @@
 package conjurd
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -107,7 +108,7 @@ func (s *Server) showResource(c *call) reply {
 	}
 	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
 		id := string(c.resource())
-		if c.query.Get("check") == "true" {
+		if c.query.Has("check") {
 			return s.checkPrivilege(c, tx, roles, id)
 		}
 		o, err := tx.Object(id)
@@ -117,11 +118,12 @@ func (s *Server) showResource(c *call) reply {
 		if o == nil || !tx.Visible(roles, id, o) {
 			return notFound(c.resource()), nil
 		}
-		if c.query.Get("permitted_roles") == "true" {
-			if !c.query.Has("privilege") {
+		if c.query.Has("permitted_roles") {
+			privilege := cmp.Or(c.query.Get("privilege"), c.query.Get("permission"))
+			if privilege == "" {
 				return badArgument("privilege"), nil
 			}
-			return jsonReply(http.StatusOK, permittedRoles(tx, id, o, c.query.Get("privilege"))), nil
+			return jsonReply(http.StatusOK, permittedRoles(tx, id, o, privilege)), nil
 		}
 		res, err := describe(tx, id, o)
 		return jsonReply(http.StatusOK, res), err

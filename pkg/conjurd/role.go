@@ -3,7 +3,10 @@ package conjurd
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
@@ -28,18 +31,18 @@ func (s *Server) showRole(c *call) reply {
 		if err != nil {
 			return reply{}, err
 		}
-		if o == nil || !roles[id] && !tx.Visible(roles, id, o) {
+		if o == nil || !tx.Visible(roles, id, o) {
 			return notFound(c.resource()), nil
 		}
 		switch {
-		case c.query.Has("all"):
-			return jsonReply(http.StatusOK, sorted(tx.RolesOf(id))), nil
-		case c.query.Has("memberships"):
-			return listMemberships(tx.Memberships(id))
-		case c.query.Has("members"):
-			return listMemberships(tx.Members(id))
 		case c.query.Has("graph"):
-			return roleGraph(tx, id)
+			return roleGraph(tx, roles, id)
+		case c.query.Has("all"):
+			return listRoles(c, tx, id)
+		case c.query.Has("memberships"):
+			return listMemberships(c, tx, id)
+		case c.query.Has("members"):
+			return listMembers(c, tx, id)
 		}
 		return describeRole(tx, id, o)
 	})
@@ -55,8 +58,114 @@ func describeRole(tx *store.Tx, id string, o *store.Object) (reply, error) {
 	}{stamp(o.CreatedAt), id, o.Policy, membershipsJSON(members)}), err
 }
 
-func listMemberships(list []store.Membership, err error) (reply, error) {
-	return jsonReply(http.StatusOK, membershipsJSON(list)), err
+// listRoles lists the role and all roles that it belongs to.
+func listRoles(c *call, tx *store.Tx, id string) (reply, error) {
+	wanted, refusal := filterOf(c)
+	if refusal != nil {
+		return *refusal, nil
+	}
+	list := slices.DeleteFunc(sorted(tx.RolesOf(id)), func(role string) bool { return !wanted(role) })
+	return counted(c, len(list), list), nil
+}
+
+// listMemberships lists the roles that the role belongs to directly. Like the
+// genuine server, it compares the filter with the member, not with the role.
+func listMemberships(c *call, tx *store.Tx, id string) (reply, error) {
+	wanted, refusal := filterOf(c)
+	if refusal != nil {
+		return *refusal, nil
+	}
+	list, err := tx.Memberships(id)
+	if err != nil {
+		return reply{}, err
+	}
+	list, err = searchRoles(c, tx, list, func(m store.Membership) string { return m.Role })
+	list = slices.DeleteFunc(list, func(m store.Membership) bool { return !wanted(m.Member) })
+	return counted(c, len(list), membershipsJSON(list)), err
+}
+
+// listMembers lists the role's direct members. The count disregards limit and
+// offset.
+func listMembers(c *call, tx *store.Tx, id string) (reply, error) {
+	list, err := tx.Members(id)
+	if err != nil {
+		return reply{}, err
+	}
+	list, err = searchRoles(c, tx, list, func(m store.Membership) string { return m.Member })
+	if err != nil || c.query.Has("count") {
+		return counted(c, len(list), nil), err
+	}
+	if c.query.Has("limit") || c.query.Has("offset") {
+		limit := offsetsLimit
+		offset, _ := strconv.Atoi(c.query.Get("offset")) // like the genuine server: 0 if it is no number
+		if c.query.Has("limit") {
+			limit, _ = strconv.Atoi(c.query.Get("limit"))
+		}
+		if limit < 1 || offset < 0 {
+			return failure(), nil // as the genuine server's database library does
+		}
+		list = list[min(offset, len(list)):]
+		list = list[:min(limit, len(list))]
+	}
+	return jsonReply(http.StatusOK, membershipsJSON(list)), nil
+}
+
+// counted answers with the list, or with its length if the query has "count".
+func counted(c *call, n int, list any) reply {
+	if c.query.Has("count") {
+		list = map[string]int{"count": n}
+	}
+	return jsonReply(http.StatusOK, list)
+}
+
+// searchRoles selects the memberships whose other side, named by other, fits the
+// parameters search and kind.
+func searchRoles(c *call, tx *store.Tx, list []store.Membership, other func(store.Membership) string) ([]store.Membership, error) {
+	kinds, search := listOf(c.query, "kind"), words(c.query.Get("search"))
+	var out []store.Membership
+	for _, m := range list {
+		id := other(m)
+		if kinds != nil && !slices.Contains(kinds, policy.Ref(id).Kind()) {
+			continue
+		}
+		if c.query.Has("search") {
+			o, err := tx.Object(id)
+			if err != nil {
+				return nil, err
+			}
+			if o == nil || len(search) == 0 || !containsWords(id, o, search) {
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// filterOf returns whether the parameter filter selects a role. Without the
+// parameter it selects all.
+func filterOf(c *call) (func(role string) bool, *reply) {
+	filter := listOf(c.query, "filter")
+	if filter == nil {
+		return func(string) bool { return true }, nil
+	}
+	for i, id := range filter {
+		if !strings.Contains(id, ":") {
+			no := badArgument("Expected at least 2 tokens in " + id)
+			return nil, &no
+		}
+		filter[i] = fullRole(c, id)
+	}
+	return func(role string) bool { return slices.Contains(filter, role) }, nil
+}
+
+// listOf returns the values of a parameter: all of name[], or the one of name. It
+// returns nil if there is none.
+func listOf(query url.Values, name string) []string {
+	if query.Has(name) {
+		return []string{query.Get(name)}
+	}
+	return slices.Clone(query[name+"[]"])
 }
 
 func membershipsJSON(list []store.Membership) []membershipJSON {
@@ -106,7 +215,7 @@ func (s *Server) member(c *call, privilege string, change func(*store.Tx, store.
 		if err != nil {
 			return reply{}, err
 		}
-		if o == nil || !roles[m.Role] && !tx.Visible(roles, m.Role, o) {
+		if o == nil || !tx.Visible(roles, m.Role, o) {
 			return notFound(c.resource()), errRefused
 		}
 		in, err := tx.Object(o.Policy)
@@ -122,8 +231,9 @@ func (s *Server) member(c *call, privilege string, change func(*store.Tx, store.
 	})
 }
 
-// roleGraph lists the memberships among the role and all roles above and below it.
-func roleGraph(tx *store.Tx, id string) (reply, error) {
+// roleGraph lists the memberships in the role and in all roles above and below it. It
+// omits those in roles that the caller may not see.
+func roleGraph(tx *store.Tx, caller store.Roles, id string) (reply, error) {
 	type edge struct {
 		Parent string `json:"parent"`
 		Child  string `json:"child"`
@@ -134,10 +244,15 @@ func roleGraph(tx *store.Tx, id string) (reply, error) {
 	}
 	out := []edge{}
 	for _, role := range sorted(all) {
+		o, err := tx.Object(role)
+		if err != nil {
+			return reply{}, err
+		}
+		if o == nil || !tx.Visible(caller, role, o) {
+			continue
+		}
 		for _, m := range tx.MembersOf(role) {
-			if all[m] || tx.RolesOf(id)[role] {
-				out = append(out, edge{role, m})
-			}
+			out = append(out, edge{role, m})
 		}
 	}
 	return jsonReply(http.StatusOK, out), nil

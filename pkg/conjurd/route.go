@@ -147,7 +147,7 @@ func (c *call) decode(rt *route, parts []string) (reply, bool) {
 		}
 		c.vars[p[1:]] = v
 	}
-	c.query, _ = url.ParseQuery(c.r.URL.RawQuery) // ignore malformed pairs
+	c.query = parseParameters(c.r.URL.RawQuery)
 	for _, values := range c.query {
 		for _, v := range values {
 			if !utf8.ValidString(v) {
@@ -159,6 +159,18 @@ func (c *call) decode(rt *route, parts []string) (reply, bool) {
 		}
 	}
 	return reply{}, true
+}
+
+// parseParameters parses a query or a form. It ignores malformed pairs. As on the
+// genuine server, the last value of a name applies, unless the name ends in [].
+func parseParameters(text string) url.Values {
+	all, _ := url.ParseQuery(text)
+	for name, values := range all {
+		if !strings.HasSuffix(name, "[]") {
+			all[name] = values[len(values)-1:]
+		}
+	}
+	return all
 }
 
 func hasLongField(h http.Header) bool {
