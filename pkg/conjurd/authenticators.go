@@ -2,7 +2,6 @@ package conjurd
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
@@ -47,14 +46,13 @@ func (s *Server) listAuthenticators(c *call) reply {
 // enable enables or disables an authenticator of the kind. Authenticators are
 // enabled by default.
 func (kind authenticatorKind) enable(s *Server, c *call) reply {
-	body, err := c.body(maxCredential)
-	if err != nil {
-		return empty(http.StatusBadRequest)
+	form, refused := c.form()
+	if refused != nil {
+		return *refused
 	}
-	form, _ := url.ParseQuery(string(body)) // the Content-Type is ignored
 	a := newAuthenticator(kind, c)
 	rep := empty(http.StatusNoContent)
-	err = s.update(c.ctx(), func(tx *store.Tx) error {
+	err := s.update(c.ctx(), func(tx *store.Tx) error {
 		id := a.webservice()
 		o, err := tx.Object(id)
 		if err != nil {
@@ -70,7 +68,7 @@ func (kind authenticatorKind) enable(s *Server, c *call) reply {
 			rep = forbidden(c)
 			return nil
 		}
-		o.Disabled = form.Get("enabled") != "true"
+		o.Disabled = !strings.EqualFold(strings.TrimSpace(form.Get("enabled")), "true")
 		return tx.PutObject(id, o)
 	})
 	if err != nil {

@@ -1,9 +1,12 @@
 package conjurd
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -31,18 +34,29 @@ type factoryTokenJSON struct {
 
 // createFactoryTokens creates tokens that permit the creation of hosts.
 func (s *Server) createFactoryTokens(c *call) reply {
-	form, refused := c.form()
+	form, refused := c.parameters()
 	if refused != nil {
 		return *refused
 	}
-	token, count, err := newFactoryToken(form)
-	if err != nil {
-		return badArgument(err.Error())
+	factory := policy.Ref(form.Get("host_factory"))
+	if factory == "" {
+		return badArgument("host_factory")
 	}
-	factory := policy.Ref(token.Factory)
+	kind := factory.Kind()
 	return s.change(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
+		o, err := tx.Object(string(factory))
+		switch {
+		case err != nil:
+			return reply{}, err
+		case kind != "host_factory" && o != nil && tx.Visible(roles, string(factory), o):
+			return badArgument("Invalid resource kind: " + kind), errRefused
+		}
 		if refused, err := s.mayUseFactory(c, tx, roles, factory, "execute"); err != nil || refused != nil {
 			return deref(refused), errors.Join(err, errRefused)
+		}
+		token, count, fault := newFactoryToken(form, s.now())
+		if fault != "" {
+			return badArgument(fault), errRefused
 		}
 		out := []factoryTokenJSON{}
 		for range count {
@@ -56,33 +70,46 @@ func (s *Server) createFactoryTokens(c *call) reply {
 	})
 }
 
-// newFactoryToken reads the parameters of new tokens, and their number.
-func newFactoryToken(form url.Values) (token store.FactoryToken, count int, err error) {
+// newFactoryToken reads the parameters of new tokens, and their number. The fault is
+// the message for the client, or empty.
+func newFactoryToken(form url.Values, now time.Time) (token store.FactoryToken, count int, fault string) {
 	token = store.FactoryToken{Factory: form.Get("host_factory"), CIDR: []string{}}
-	if _, kind, _, ok := policy.Ref(token.Factory).Split(); !ok || kind != "host_factory" {
-		return token, 0, errors.New("host_factory")
+	expiration := form.Get("expiration")
+	if expiration == "" {
+		return token, 0, "expiration"
 	}
-	if token.ExpiresAt, err = time.Parse(time.RFC3339, form.Get("expiration")); err != nil {
-		return token, 0, errors.New("invalid type for parameter 'expiration'")
+	var ok bool
+	if token.ExpiresAt, ok = parseTime(expiration); !ok {
+		return token, 0, "Input is invalid ISO8601 datetime string: " + expiration
+	}
+	if !token.ExpiresAt.After(now) {
+		return token, 0, "Value for parameter expiration must be in the future: " + token.ExpiresAt.Format("2006-01-02T15:04:05-07:00")
 	}
 	count = 1
 	if form.Has("count") {
+		var err error
 		if count, err = strconv.Atoi(form.Get("count")); err != nil || count < 1 || count > maxFactoryTokens {
-			return token, 0, errors.New("'count' must be between 1 and " + strconv.Itoa(maxFactoryTokens))
+			return token, 0, "Invalid value for parameter 'count': " + form.Get("count")
 		}
 	}
-	for _, text := range slices.Concat(form["cidr[]"], form["cidr"]) {
-		network, err := netip.ParsePrefix(text)
-		if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
-			token.CIDR = append(token.CIDR, netip.PrefixFrom(addr, addr.BitLen()).String())
-			continue
+	for _, text := range listOf(form, "cidr") {
+		network, fault := policy.ParseNetwork(text)
+		if fault != "" {
+			return token, 0, fault
 		}
-		if err != nil {
-			return token, 0, errors.New("invalid type for parameter 'cidr'")
-		}
-		token.CIDR = append(token.CIDR, network.String())
+		token.CIDR = append(token.CIDR, network)
 	}
-	return token, count, nil
+	return token, count, ""
+}
+
+// parseTime reads a time in the common forms of ISO 8601. Without a zone it is UTC.
+func parseTime(text string) (time.Time, bool) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // deleteFactoryToken revokes a token. The caller needs the privilege update on its
@@ -129,7 +156,7 @@ func (s *Server) createHost(c *call) reply {
 	if !ok {
 		return empty(http.StatusUnauthorized)
 	}
-	form, refused := c.form()
+	form, refused := c.parameters()
 	if refused != nil {
 		return *refused
 	}
@@ -162,6 +189,9 @@ func (s *Server) factoryHost(c *call, tx *store.Tx, factory string, form url.Val
 	name := form.Get("id")
 	if strings.TrimSpace(name) == "" || len(name) > maxHostID || strings.ContainsRune(name, 0) {
 		return badArgument("id"), errRefused
+	}
+	if strings.HasPrefix(strings.TrimPrefix(name, "/"), "conjur/") {
+		return badArgument("Invalid id: " + name), errRefused
 	}
 	id := policy.MakeRef(policy.Ref(factory).Account(), "host", name)
 	o, key, err := load.Host(tx, factory, id, annotationsOf(form), s.now())
@@ -204,18 +234,63 @@ func (s *Server) publicKeys(c *call) reply {
 	return text(http.StatusOK, strings.Join(keys, "\n")+"\n")
 }
 
-// form parses the body as a form, whatever its Content-Type.
+// parameters returns those of the query and of the form. The form's take precedence.
+func (c *call) parameters() (url.Values, *reply) {
+	form, refused := c.form()
+	if refused != nil {
+		return nil, refused
+	}
+	all := maps.Clone(c.query)
+	maps.Copy(all, form)
+	return all, nil
+}
+
+// form returns the fields in the body: of a form if there is no Content-Type, or of a
+// JSON object. A body of another type has none.
 func (c *call) form() (url.Values, *reply) {
 	body, err := c.body(maxForm)
+	no := empty(http.StatusBadRequest)
+	if errors.Is(err, errTooLong) {
+		no = empty(http.StatusRequestEntityTooLarge)
+	}
 	if err != nil {
-		no := empty(http.StatusBadRequest)
-		if errors.Is(err, errTooLong) {
-			no = empty(http.StatusRequestEntityTooLarge)
-		}
 		return nil, &no
 	}
-	form, _ := url.ParseQuery(string(body)) // ignore malformed pairs
-	return form, nil
+	media, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
+	switch strings.ToLower(strings.TrimSpace(media)) {
+	case "", "application/x-www-form-urlencoded":
+		return parseParameters(string(body)), nil
+	case "application/json":
+		var object map[string]any
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber()
+		if d.Decode(&object) != nil || object == nil {
+			return nil, &no
+		}
+		return fieldsOf(object), nil
+	}
+	return url.Values{}, nil
+}
+
+// fieldsOf converts a JSON object to the fields of a form.
+func fieldsOf(object map[string]any) url.Values {
+	fields := url.Values{}
+	for name, value := range object {
+		switch value := value.(type) {
+		case nil:
+		case []any:
+			for _, v := range value {
+				fields.Add(name+"[]", fmt.Sprint(v))
+			}
+		case map[string]any:
+			for k, v := range value {
+				fields.Set(name+"["+k+"]", fmt.Sprint(v))
+			}
+		default:
+			fields.Set(name, fmt.Sprint(value))
+		}
+	}
+	return fields
 }
 
 // change is snapshot with a write transaction. On errRefused it writes nothing and

@@ -196,26 +196,34 @@ func annotations(v *yaml.Node) ([]Annotation, error) {
 	return out, err
 }
 
-// networks reads one CIDR range or address, or a list of them. An address becomes a
-// network of a single address.
+// networks reads one CIDR range or address, or a list of them.
 func networks(attribute string, v *yaml.Node) ([]string, error) {
 	list, err := texts(attribute, v)
 	if err != nil {
 		return nil, err
 	}
 	for i, s := range list {
-		if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
-			list[i] = netip.PrefixFrom(addr, addr.BitLen()).String()
-			continue
+		network, fault := ParseNetwork(s)
+		if fault != "" {
+			return nil, placeOf(v).errorf("%s", fault)
 		}
-		p, err := netip.ParsePrefix(s)
-		if err != nil {
-			return nil, placeOf(v).errorf("Invalid IP address or CIDR range '%s'", s)
-		}
-		if p != p.Masked() {
-			return nil, placeOf(v).errorf("Invalid IP address or CIDR range '%s': Value has bits set to right of mask. Did you mean '%s'?", s, p.Masked())
-		}
-		list[i] = p.String()
+		list[i] = network
 	}
 	return list, nil
+}
+
+// ParseNetwork returns the CIDR range in s. An address becomes a network of a single
+// address. The fault is the genuine server's message, or empty.
+func ParseNetwork(s string) (network, fault string) {
+	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
+		return netip.PrefixFrom(addr, addr.BitLen()).String(), ""
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return "", fmt.Sprintf("Invalid IP address or CIDR range '%s'", s)
+	}
+	if p != p.Masked() {
+		return "", fmt.Sprintf("Invalid IP address or CIDR range '%s': Value has bits set to right of mask. Did you mean '%s'?", s, p.Masked())
+	}
+	return p.String(), ""
 }
