@@ -97,7 +97,7 @@ func listMembers(c *call, tx *store.Tx, id string) (reply, error) {
 	}
 	if c.query.Has("limit") || c.query.Has("offset") {
 		limit := offsetsLimit
-		offset, _ := strconv.Atoi(c.query.Get("offset")) // like the genuine server: 0 if it is no number
+		offset, _ := strconv.Atoi(c.query.Get("offset")) // like the genuine server: 0 if it is not a number
 		if c.query.Has("limit") {
 			limit, _ = strconv.Atoi(c.query.Get("limit"))
 		}
