@@ -52,9 +52,10 @@ func (a *Application) SetNotifiers(notifiers ...Notifier) {
 	a.also = notifiers
 }
 
-// Writing records that a write of a target is about to start. If the process dies before
-// Updated, the next process notifies the application; see Recover.
-func (a *Application) Writing() error { return a.journal.writing() }
+// Writing records that a write of a target is about to start. Call wrote when the write
+// has ended, also after an error. If the process dies before an Updated that began after
+// the end of the write, the next process notifies the application; see Recover.
+func (a *Application) Writing() (wrote func(), err error) { return a.journal.writing() }
 
 // Updated notifies the application that something was written, unless the application has
 // not been provided for yet. It announces a round.
@@ -95,28 +96,20 @@ func (a *Application) notify(ctx context.Context) (failed, err error) {
 }
 
 // Recover notifies the application of writes that an earlier process did not announce
-// before it died. Call it at the start, before the first Writing.
+// before it died.
 func (a *Application) Recover(ctx context.Context) error {
 	marks, err := a.journal.leftBehind()
-	if err != nil {
-		return err
+	var failed error
+	if err == nil && len(marks) > 0 {
+		failed, err = a.notify(ctx)
 	}
-	return a.recover(ctx, marks)
-}
-
-func (a *Application) recover(ctx context.Context, marks []string) error {
-	a.owe(func(o *owed) { o.marks = nil })
-	if len(marks) == 0 {
-		return nil
-	}
-	failed, err := a.notify(ctx)
+	a.owe(func(o *owed) { o.recovery = err != nil })
 	if err != nil {
-		a.owe(func(o *owed) { o.marks = marks })
 		return err
 	}
 	errs := []error{failed}
 	for _, mark := range marks {
-		errs = append(errs, a.status.remove(mark))
+		errs = append(errs, a.journal.remove(mark))
 	}
 	return errors.Join(errs...)
 }

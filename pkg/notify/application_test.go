@@ -26,13 +26,13 @@ func TestFurtherWaysComeAfterTheSentinelFileEachTime(t *testing.T) {
 	a, told := application(t, dir)
 	telling(a, told, "signal", nil)
 	telling(a, told, "command", nil)
-	must(t, a.Writing())
+	writing(t, a)()
 	must(t, a.Updated(t.Context())) // not provided for yet
 	a.Delivered("file/a")
 	a.Delivered("file/b")
 	must(t, a.Provided())
 	for range 2 {
-		must(t, a.Writing())
+		writing(t, a)()
 		must(t, a.Updated(t.Context()))
 	}
 	want := []string{notify.ProvidedFile, notify.UpdatedFile, "signal", "command", notify.UpdatedFile, "signal", "command"}
@@ -44,7 +44,7 @@ func TestFurtherWaysComeAfterTheSentinelFileEachTime(t *testing.T) {
 func TestWhatAProcessDidNotLiveToTellIsToldInFurtherWaysToo(t *testing.T) {
 	dir := t.TempDir()
 	a, _ := provided(t, dir)
-	must(t, a.Writing()) // and here it dies
+	writing(t, a) // and here it dies
 
 	a, told := application(t, dir)
 	telling(a, told, "signal", nil)
@@ -60,7 +60,7 @@ func TestAWayThatFailsIsReportedAndDoesNotStopTheOthers(t *testing.T) {
 	broken := errors.New("nobody to signal")
 	telling(a, told, "broken", broken)
 	telling(a, told, "signal", nil)
-	must(t, a.Writing())
+	writing(t, a)()
 	if err := a.Updated(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("error %v, want %v", err, broken)
 	}
@@ -79,7 +79,7 @@ func TestAWayThatFailsIsReportedAndDoesNotStopTheOthers(t *testing.T) {
 func TestWhatFailedInRecoveryIsNotToldForEver(t *testing.T) {
 	dir := t.TempDir()
 	a, _ := provided(t, dir)
-	must(t, a.Writing())
+	writing(t, a)()
 	a, told := application(t, dir)
 	broken := errors.New("nobody to signal")
 	telling(a, told, "broken", broken)

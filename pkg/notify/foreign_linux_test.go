@@ -46,7 +46,8 @@ func sticky(t *testing.T) (*notify.Status, string) {
 // all writes everything that is ever written into the folder.
 func all(t *testing.T, a *app, status *notify.Status) []error {
 	t.Helper()
-	errs := []error{status.InstallScripts(), a.Recover(t.Context()), a.SayMissing(), a.Writing()}
+	_, writing := a.Writing()
+	errs := []error{status.InstallScripts(), a.Recover(t.Context()), a.SayMissing(), writing}
 	a.Delivered("file/a")
 	a.Delivered("file/b")
 	return append(errs, a.Provided(), a.Updated(t.Context()), status.SetUpdated(), status.Beat())

@@ -16,35 +16,56 @@ import (
 type journal struct {
 	folder folder
 
-	mu     sync.Mutex
-	mark   string // of the span; empty: no mark
-	writes int    // started so far
+	mu   sync.Mutex
+	span *span           // nil: no mark
+	own  map[string]bool // marks of this process that may exist
+}
+
+// span is the writes that share a mark.
+type span struct {
+	mark         string
+	made         chan struct{} // closed when the mark exists, or err is set
+	err          error
+	begun, ended int // writes
 }
 
 const markPrefix = ".untold-"
 
-// writing records that a write is about to start.
-func (j *journal) writing() error {
+// writing records that a write is about to start. It returns after the mark exists, even
+// if another write creates it. Call wrote when the write has ended, also after an error.
+func (j *journal) writing() (wrote func(), err error) {
 	j.mu.Lock()
-	j.writes++
-	first := j.mark == ""
+	s, first := j.span, j.span == nil
 	if first {
-		j.mark = markPrefix + rand.Text()
-	}
-	mark := j.mark
-	j.mu.Unlock()
-	if !first {
-		return nil
-	}
-	err := j.folder.in(func(root *os.Root) error { return note{mode: 0o600}.create(root, mark) })
-	if err != nil { // the next write retries
-		j.mu.Lock()
-		if j.mark == mark {
-			j.mark = ""
+		s = &span{mark: markPrefix + rand.Text(), made: make(chan struct{})}
+		if j.own == nil {
+			j.own = map[string]bool{}
 		}
-		j.mu.Unlock()
+		j.span, j.own[s.mark] = s, true
 	}
-	return err
+	s.begun++
+	j.mu.Unlock()
+	if first {
+		j.create(s)
+	}
+	<-s.made
+	return func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		s.ended++
+	}, s.err
+}
+
+// create creates the mark of a span. If it fails, the next write tries with another mark.
+func (j *journal) create(s *span) {
+	defer close(s.made)
+	s.err = j.folder.in(func(root *os.Root) error { return note{mode: 0o600}.create(root, s.mark) })
+	if s.err != nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.span = nil
+		delete(j.own, s.mark)
+	}
 }
 
 // isMark reports whether a name is the name of a mark.
@@ -53,25 +74,46 @@ func isMark(name string) bool {
 	return ok && safefile.IsRandomText(random)
 }
 
-// announcing starts an announcement; the returned function ends it. Writes that start in
-// between keep the mark for the next announcement.
+// announcing starts an announcement; the returned function ends it. The announcement is
+// that of the writes that have ended. The mark stays if another write shares it: one in
+// progress, or one that starts before the end of the announcement.
 func (j *journal) announcing() (announced func() error) {
 	j.mu.Lock()
-	writes, mark := j.writes, j.mark
-	j.mu.Unlock()
+	defer j.mu.Unlock()
+	s := j.span
+	if s == nil || s.ended < s.begun {
+		return func() error { return nil }
+	}
+	begun := s.begun
 	return func() error {
 		j.mu.Lock()
-		done := mark != "" && j.mark == mark && j.writes == writes
+		done := j.span == s && s.begun == begun
 		if done {
-			j.mark = ""
+			j.span = nil
 		}
 		j.mu.Unlock()
 		if !done {
 			return nil
 		}
-		return j.folder.remove(mark)
+		return j.remove(s.mark)
 	}
 }
 
+func (j *journal) remove(mark string) error {
+	if err := j.folder.remove(mark); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.own, mark)
+	return nil
+}
+
 // leftBehind lists the marks of earlier processes.
-func (j *journal) leftBehind() ([]string, error) { return j.folder.names(isMark) }
+func (j *journal) leftBehind() ([]string, error) {
+	return j.folder.names(func(name string) bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return isMark(name) && !j.own[name]
+	})
+}

@@ -6,7 +6,7 @@ import "context"
 // the status folder was full or read-only.
 type owed struct {
 	update, provision bool
-	marks             []string // of earlier processes
+	recovery          bool // of writes of earlier processes
 }
 
 func (a *Application) owe(f func(*owed)) {
@@ -36,8 +36,8 @@ func (a *Application) Retry(ctx context.Context, report func(subject string, err
 	due := a.owes()
 	try(a.status.lacking.Load(), scriptsSubject, a.status.InstallScripts)
 	try(due.provision, ProvidedFile, a.Provided)
-	try(len(due.marks) > 0, UpdatedFile, func() error { return a.recover(ctx, due.marks) })
+	try(due.recovery, UpdatedFile, func() error { return a.Recover(ctx) })
 	try(due.update, UpdatedFile, func() error { return a.Updated(ctx) })
 	due = a.owes()
-	return !a.status.lacking.Load() && !due.provision && !due.update && len(due.marks) == 0
+	return !a.status.lacking.Load() && !due.provision && !due.update && !due.recovery
 }

@@ -60,7 +60,8 @@ func TestAnUpdateThatCouldNotBeToldIsToldLater(t *testing.T) {
 	a, told := provided(t, dir)
 	retries(t, a, nil)
 	back := away(t, dir)
-	failing(t, a.Writing())
+	_, err := a.Writing()
+	failing(t, err)
 	failing(t, a.Updated(t.Context()))
 	retries(t, a, map[string]bool{notify.UpdatedFile: false})
 	back()
@@ -101,7 +102,7 @@ func TestWhatTheFolderLackedAtTheStartComesLater(t *testing.T) {
 func TestWhatCouldNotBeRecoveredIsRecoveredLater(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "status")
 	a, _ := provided(t, dir)
-	must(t, a.Writing()) // and here it dies
+	writing(t, a) // and here it dies
 
 	a, told := application(t, dir)
 	updated := filepath.Join(dir, notify.UpdatedFile)
@@ -115,14 +116,34 @@ func TestWhatCouldNotBeRecoveredIsRecoveredLater(t *testing.T) {
 	wasTold(t, *told, notify.UpdatedFile)
 }
 
+func TestMarksThatCouldNotBeListedAreFoundLater(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "status")
+	a, _ := provided(t, dir)
+	writing(t, a) // and here it dies
+
+	a, told := application(t, dir)
+	back := away(t, dir)
+	failing(t, a.Recover(t.Context()))
+	back()
+	wrote := writing(t, a) // its mark is none of an earlier process
+	retries(t, a, map[string]bool{notify.UpdatedFile: true})
+	wasTold(t, *told, notify.UpdatedFile)
+	wrote()
+
+	a, told = application(t, dir)
+	must(t, a.Recover(t.Context()))
+	wasTold(t, *told, notify.UpdatedFile)
+}
+
 // A mark that could not be made is made for the next write.
 func TestTheSecondWriteMakesTheMarkThatTheFirstCouldNot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "status")
 	a, _ := provided(t, dir)
 	back := away(t, dir)
-	failing(t, a.Writing())
+	_, err := a.Writing()
+	failing(t, err)
 	back()
-	must(t, a.Writing()) // and here it dies
+	writing(t, a) // and here it dies
 
 	a, told := application(t, dir)
 	must(t, a.Recover(t.Context()))

@@ -165,7 +165,9 @@ type journaled struct {
 
 func (j journaled) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
 	if !c.Empty() && !c.Restores {
-		j.app.troubles.Report("journal", j.app.notified.Writing())
+		wrote, err := j.app.notified.Writing()
+		j.app.troubles.Report("journal", err)
+		defer wrote()
 	}
 	return j.Sink.Apply(ctx, r, c)
 }
