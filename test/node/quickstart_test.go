@@ -31,7 +31,8 @@ func TestQuickStart(t *testing.T) {
 	t.Cleanup(w.end)
 	page, err := os.ReadFile("../../docs/quickstart.md")
 	w.check(err)
-	_, block, _ := strings.Cut(string(page), "```sh\n")
+	_, block, _ := strings.Cut(string(page), "## On a cluster")
+	_, block, _ = strings.Cut(block, "```sh\n")
 	block, _, _ = strings.Cut(block, "\n```")
 	last := strings.LastIndex(block, "\n")
 	if last < 0 {

@@ -23,7 +23,11 @@ func Set(ctx context.Context, client *conjur.Client, values map[string][]byte, n
 	err := client.SetAll(ctx, all)
 	switch {
 	case err == nil:
-		fmt.Fprintf(out, "%d values set at once\n", len(all))
+		noun := "values"
+		if len(all) == 1 {
+			noun = "value"
+		}
+		fmt.Fprintf(out, "%d %s set at once\n", len(all), noun)
 		return nil
 	case !errors.Is(err, conjur.ErrNotOffered):
 		return err
