@@ -92,7 +92,7 @@ var messages = sync.OnceValue(func() []message {
 		{regexp.MustCompile(`>: template "([^"]+)" not defined$`), undefined},
 		{regexp.MustCompile(`>: wrong number of args for (\w+): want (?:at least )?\d+ got \d+$`), wrongNumber},
 		{regexp.MustCompile(`>: expected \w+; found (.+)$`), wrongLiteral},
-		{regexp.MustCompile(`>: error calling (and|call|len|not|or|slice): `), noUse},
+		{regexp.MustCompile(`>: error calling (and|call|or): `), noUse},
 	}
 })
 
@@ -116,9 +116,12 @@ func (p *parsed) certain(err error) bool {
 			}
 		}
 	}
-	plain := " " + builtins + " " + ownFunctions + " "
+	var function *functionError
+	if errors.As(err, &function) && function.always {
+		return true
+	}
 	for name := range p.used {
-		if !strings.Contains(plain, " "+name+" ") {
+		if !loadLibrary().plain[name] {
 			return false
 		}
 	}

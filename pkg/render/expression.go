@@ -34,24 +34,23 @@ func (e expression) each(size int) int {
 }
 
 // compile compiles the pattern and spends the work for it.
-func (r *run) compile(pattern string) (expression, error) {
-	const faulty failure = "its pattern is not a regular expression"
+func (r *run) compile(pattern string) expression {
 	if len(pattern) > maxPattern {
-		return expression{}, failure("its pattern has more than 1000 bytes")
+		panic(wrong(0, "is a pattern of more than 1000 bytes"))
 	}
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return expression{}, faulty
+		panic(wrong(0, "is not a regular expression"))
 	}
 	e := expression{instructions: instructions(parsed), reach: reach(parsed, true)}
 	if e.instructions > maxInstructions {
-		return expression{}, failure("its pattern repeats too much")
+		panic(wrong(0, "is a pattern that repeats too much"))
 	}
 	r.work.call(e.instructions * stepWork)
 	if e.Regexp, err = regexp.Compile(pattern); err != nil {
-		return expression{}, faulty
+		panic(wrong(0, "is not a regular expression"))
 	}
-	return e, nil
+	return e
 }
 
 // instructions estimates the number of instructions in the expression's program.

@@ -30,10 +30,11 @@ func certainOfAll(err error) error {
 	var limit *limitError
 	var alias unknownAlias
 	var rule *ruleError
+	var function *functionError
 	switch {
 	case errors.As(err, &alias):
 		return fmt.Errorf("%w; with \"*\" an alias may be missing, so give this one a separate entry", err)
-	case errors.As(err, &limit):
+	case errors.As(err, &limit), errors.As(err, &function) && function.always:
 		return err
 	case errors.As(err, &rule):
 		switch rule.kind {

@@ -7,120 +7,104 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/Masterminds/sprig/v3"
 )
 
-// ownFunctions lists the Secrets Provider's functions, and versions, which reads
-// sets. A template for the Secrets Provider can use only those and text/template's.
-const ownFunctions = "secret b64enc b64dec versions"
+// function is a function that templates can use. Its result depends only on its
+// arguments. A wrong argument is an error: no function guesses, cuts a letter, or hides a
+// fault.
+type function struct {
+	name string
+	// params lists the kinds of the arguments, separated by spaces; see kinds. The
+	// last one may end in "...": any number of them, also none.
+	params string
+	// most bounds the bytes of all arguments together, as size counts them. Then no call
+	// takes more than 50 ms or makes more than 20 MiB. Zero means mostArguments.
+	most int
+	// shallow functions examine only the first level of a list or map.
+	shallow bool
+	call    func(r *run, a args) any // it panics with a failure
+}
 
-// builtins lists the functions of text/template.
-const builtins = "and call eq ge gt html index js le len lt ne not or print printf println slice urlquery"
+// The limits of the arguments of functions, in bytes.
+const (
+	mostArguments = 1 << 20
+	mostCopied    = maxResult // text that is only read, or copied once
+	mostEscaped   = 512 << 10 // text that makes several bytes of one
+	mostWalked    = 256 << 10 // lists and maps, of which each element is visited
+	mostParsed    = 64 << 10  // text of which each byte can make an element
+	mostNumeric   = 4 << 10   // numbers
+)
 
-// sprigFunctions lists the functions from github.com/Masterminds/sprig/v3 whose
-// result depends only on their arguments. The list omits functions that read the
-// environment (env), the network (getHostByName), the clock (now, ago, date…) or
-// randomness (rand…, shuffle, uuidv4). It omits functions that create keys or
-// encrypt (gen…, bcrypt, htpasswd, encryptAES, derivePassword). It omits slice,
-// which would replace text/template's.
-const sprigFunctions = `
-	abbrev abbrevboth camelcase cat contains hasPrefix hasSuffix indent
-	initials kebabcase lower nindent nospace plural quote repeat replace
-	snakecase squote substr swapcase title toString trim trimAll trimPrefix
-	trimSuffix trimall trunc untitle upper wrap wrapWith
+// secretFunctions are the Secrets Provider's functions, and versions, which reads sets. A
+// template for the Secrets Provider can use only those and text/template's.
+func secretFunctions() []function {
+	return []function{
+		{name: "secret", params: "bytes", most: mostCopied, call: func(r *run, a args) any { return r.secret(a.text(0)) }},
+		{name: "versions", params: "bytes", call: func(r *run, a args) any { return r.versions(a.text(0)) }},
+		{name: "b64enc", params: "bytes", most: mostCopied, call: b64enc},
+		{name: "b64dec", params: "bytes", most: mostCopied, call: b64dec},
+	}
+}
 
-	adler32sum b32dec b32enc sha1sum sha256sum sha512sum
-
-	regexFind regexFindAll regexMatch regexQuoteMeta regexReplaceAll
-	regexReplaceAllLiteral regexSplit mustRegexFind mustRegexFindAll
-	mustRegexMatch mustRegexReplaceAll mustRegexReplaceAllLiteral
-	mustRegexSplit
-
-	add add1 add1f addf atoi biggest ceil div divf float64 floor int int64
-	max maxf min minf mod mul mulf round seq sub subf toDecimal until
-	untilStep
-
-	append chunk compact concat first has initial join last list mustAppend
-	mustChunk mustCompact mustFirst mustHas mustInitial mustLast mustPrepend
-	mustPush mustRest mustReverse mustSlice mustUniq mustWithout prepend push
-	rest reverse sortAlpha split splitList splitn toStrings tuple uniq without
-
-	deepCopy dict dig get hasKey keys merge mergeOverwrite mustDeepCopy
-	mustMerge mustMergeOverwrite omit pick pluck set unset values
-
-	all any coalesce default empty fail ternary
-
-	fromJson mustFromJson mustToJson mustToPrettyJson mustToRawJson toJson
-	toPrettyJson toRawJson
-
-	deepEqual kindIs kindOf typeIs typeIsLike typeOf
-
-	base clean dir ext isAbs osBase osClean osDir osExt osIsAbs
-	semverCompare urlJoin urlParse`
-
-// shallowFunctions examine only the first level of a list or map.
-const shallowFunctions = `
-	all any append chunk coalesce compact concat default dict dig empty first
-	get hasKey index initial keys kindIs kindOf last list mustAppend mustChunk
-	mustCompact mustFirst mustInitial mustLast mustPrepend mustPush mustRest
-	mustReverse mustSlice omit pick pluck prepend push rest reverse ternary
-	tuple typeIs typeIsLike typeOf unset values`
+// plain lists the functions that a template for the Secrets Provider can use.
+func plain() map[string]bool {
+	names := map[string]bool{"and": true, "or": true, "call": true}
+	for _, f := range append(secretFunctions(), builtins()...) {
+		names[f.name] = true
+	}
+	return names
+}
 
 // Functions lists the functions that templates can use besides those of
 // text/template, sorted by name.
 func Functions() []string {
-	names := strings.Fields(ownFunctions + " " + sprigFunctions)
+	var names []string
+	for _, f := range own() {
+		names = append(names, f.name)
+	}
 	slices.Sort(names)
 	return names
 }
 
-// library holds all functions that templates can name, the subset from sprig, and
-// the limits of their arguments.
-type library struct {
-	known, sprig map[string]any
-	bounds       map[string]int
+// own returns all functions besides those of text/template.
+func own() []function {
+	return slices.Concat(secretFunctions(), textFunctions(), regexFunctions(), numberFunctions(), listFunctions(), mapFunctions(), otherFunctions())
 }
 
-// loadLibrary filters sprig's functions once, because that takes longer than most
-// templates.
+// library holds all functions that templates can name.
+type library struct {
+	known map[string]any // for the parser
+	all   map[string]*function
+	plain map[string]bool
+}
+
 var loadLibrary = sync.OnceValue(func() library {
-	l := library{known: map[string]any{}, sprig: map[string]any{}, bounds: argumentBounds()}
-	all := sprig.GenericFuncMap()
-	for _, name := range strings.Fields(sprigFunctions) {
-		l.sprig[name] = all[name]
-	}
-	for _, name := range strings.Fields(builtins + " " + ownFunctions + " " + sprigFunctions) {
-		l.known[name] = true
+	l := library{known: map[string]any{"and": true, "or": true, "call": true}, all: map[string]*function{}, plain: plain()}
+	for _, f := range append(own(), builtins()...) {
+		f.most = cmp.Or(f.most, mostArguments)
+		l.all[f.name], l.known[f.name] = &f, true
 	}
 	return l
 })
 
-// most returns the limit of a function's arguments, in bytes.
-func (l library) most(name string) int { return cmp.Or(l.bounds[name], mostArguments) }
-
-// functions returns the named functions that text/template lacks. Each counts
-// against the limits of r.
+// functions returns the named functions. Each counts against the limits of r. The
+// functions and, or and call remain those of text/template.
 func (r *run) functions(used map[string]bool) map[string]any {
 	l := loadLibrary()
-	own := r.ownFunctions(l.sprig)
-	shallow := strings.Fields(shallowFunctions)
 	funcs := make(map[string]any, len(used))
 	for name := range used {
-		fn := own[name]
-		if fn == nil {
-			fn = l.sprig[name]
-		}
-		if fn != nil {
-			funcs[name] = r.guard(name, fn, l.most(name), !slices.Contains(shallow, name))
+		if f := l.all[name]; f != nil {
+			funcs[name] = r.guard(f)
 		}
 	}
 	return funcs
 }
 
-// functionError is the failure of a function. It omits the function's message,
-// which may contain a value.
-type functionError struct{ name, why string }
+// functionError is the failure of a function. It contains no value.
+type functionError struct {
+	name, why string
+	always    bool // it does not depend on values
+}
 
 func (e *functionError) Error() string { return e.name + ": " + e.why }
 
@@ -129,36 +113,31 @@ type failure string
 
 func (f failure) Error() string { return string(f) }
 
-// guard wraps a function. It limits the arguments to most bytes, counts arguments
-// and results, and converts errors and panics to functionErrors.
-func (r *run) guard(name string, fn any, most int, deep bool) any {
-	f := reflect.ValueOf(fn)
-	typ := f.Type()
-	invoke := f.Call
-	if typ.IsVariadic() {
-		invoke = f.CallSlice
-	}
-	return reflect.MakeFunc(typ, func(args []reflect.Value) (results []reflect.Value) {
+// guard wraps a function. It limits and checks the arguments, counts arguments and
+// results, and converts panics to errors.
+func (r *run) guard(f *function) func(...any) (any, error) {
+	return func(given ...any) (result any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				panic(safeError(name, p))
+				result, err = nil, safeError(f.name, p)
 			}
 		}()
-		m := measure{deep: deep, most: most}
-		m.arguments(args, typ.IsVariadic())
-		if m.bytes > most {
-			panic(tooMuch(name, most))
+		m := measure{deep: !f.shallow, most: f.most}
+		m.arguments(given, strings.Count(f.params, " ")+1)
+		if m.bytes > f.most {
+			return nil, tooMuch(f.name, f.most)
 		}
 		r.work.spend(m.bytes / argumentPart)
-		results = invoke(args)
-		if last := results[len(results)-1]; len(results) == 2 && !last.IsNil() {
-			panic(last.Interface())
+		a, err := f.arguments(given)
+		if err != nil {
+			return nil, err
 		}
-		made := size(results[0], deep, maxResult)
+		result = f.call(r, a)
+		made := size(reflect.ValueOf(result), !f.shallow, maxResult)
 		fits(1, made)
 		r.work.spend(made)
-		return results
-	}).Interface()
+		return result, nil
+	}
 }
 
 // safeError returns an error for a panic in the function name.
@@ -173,7 +152,7 @@ func safeError(name string, p any) error {
 	case errors.As(err, &alias):
 		return alias
 	case errors.As(err, &why):
-		return &functionError{name, string(why)}
+		return &functionError{name: name, why: string(why)}
 	}
-	return &functionError{name, "it cannot use its argument"}
+	return &functionError{name: name, why: "it cannot use its argument"}
 }

@@ -1,9 +1,6 @@
 package render
 
-import (
-	"fmt"
-	"reflect"
-)
+import "fmt"
 
 // hidden returns the functions that harden inserts into the template.
 func (r *run) hidden() map[string]any {
@@ -13,7 +10,8 @@ func (r *run) hidden() map[string]any {
 		leaveFunc:  r.leave,
 		emitFunc:   r.emit,
 		secretFunc: r.namedSecret,
-		failFunc:   func(message string) (string, error) { return "", &functionError{"fail", message} },
+		truthFunc:  r.truth,
+		failFunc:   func(message string) (string, error) { return "", &functionError{name: "fail", why: message} },
 	}
 }
 
@@ -34,35 +32,52 @@ func (r *run) leave(int) string {
 	return ""
 }
 
-// emit returns the text of a value that the template prints. A nil value is an
-// error, where text/template would print <no value>.
+// emit returns the text of a value that the template prints. A nil value is an error,
+// where text/template would print <no value>. So are lists and maps, because nothing reads
+// the form that Go prints.
 func (r *run) emit(v any) (string, error) {
-	if v == nil {
-		return "", &functionError{"print", "there is no value"}
+	text, ok := scalar(v)
+	if s, isSecret := v.(templateSecret); isSecret {
+		text, ok = fmt.Sprint(s), true
 	}
-	whole := size(reflect.ValueOf(v), true, maxResult)
-	fits(1, whole)
-	r.work.spend(whole)
-	return fmt.Sprint(v), nil
+	switch {
+	case v == nil:
+		return "", &functionError{name: "print", why: "there is no value"}
+	case !ok:
+		return "", &functionError{"print", typeName(v) + " cannot be printed; use range, join or toJson", true}
+	}
+	fits(1, len(text))
+	r.work.spend(len(text))
+	return text, nil
+}
+
+// truth passes the value of a condition on.
+func (r *run) truth(v any) (result any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			result, err = nil, safeError("if", p)
+		}
+	}()
+	return condition(v), nil
 }
 
 // secret returns the value of an alias. The error must not name the alias, because
 // a template may compute it from a value.
-func (r *run) secret(alias string) (string, error) {
+func (r *run) secret(alias string) string {
 	if s, ok := r.secrets[alias].(templateSecret); ok {
-		return s.Value, nil
+		return s.Value
 	}
-	return "", unknownAlias("the group has no such alias")
+	panic(unknownAlias("the group has no such alias"))
 }
 
 // namedSecret is secret for an alias that the template's text contains.
 func (r *run) namedSecret(alias string) (string, error) {
-	value, err := r.secret(alias)
-	if err != nil {
+	s, ok := r.secrets[alias].(templateSecret)
+	if !ok {
 		return "", unknownAlias(fmt.Sprintf("the group has no alias %q", alias))
 	}
-	r.work.spend(len(value))
-	return value, nil
+	r.work.spend(len(s.Value))
+	return s.Value, nil
 }
 
 // unknownAlias means that a template uses an alias that its group lacks.

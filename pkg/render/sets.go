@@ -147,16 +147,16 @@ func (v templateVersion) Part(name string) (string, error) {
 	}
 	part, ok := v.parts[name]
 	if !ok {
-		return "", &functionError{"Part", "the version has no such part"}
+		return "", &functionError{name: "Part", why: "the version has no such part"}
 	}
 	return part, nil
 }
 
 // versions returns the versions of the set with the alias. The error must not name
 // the alias, because a template may compute it from a value.
-func (r *run) versions(alias string) ([]templateVersion, error) {
+func (r *run) versions(alias string) []templateVersion {
 	if set, ok := r.sets[alias]; ok {
-		return set, nil
+		return set
 	}
-	return nil, unknownAlias("the group has no set of that alias")
+	panic(unknownAlias("the group has no set of that alias"))
 }

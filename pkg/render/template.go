@@ -16,8 +16,7 @@ const placeholder = "REDACTED"
 // templateSecret is an entry as templates see it in .SecretsArray and .SecretsMap.
 type templateSecret struct{ Alias, Value string }
 
-// templateData is the data of a template. The map's values are templateSecrets. Its
-// type is the one that sprig's functions accept.
+// templateData is the data of a template. The map's values are templateSecrets.
 type templateData struct {
 	SecretsArray []templateSecret
 	SecretsMap   map[string]any
@@ -88,7 +87,7 @@ func parseTemplate(name, text string) (*parsed, error) {
 	}
 	trees, err := parse.Parse(name, text, "", "", loadLibrary().known)
 	if err != nil {
-		return nil, err
+		return nil, withReplacement(err)
 	}
 	used, err := harden(name, trees)
 	if err != nil {

@@ -13,6 +13,7 @@ const (
 	enterFunc  = "_enter"  // the same, for the list of a whole template
 	leaveFunc  = "_leave"  // at the end of that list
 	emitFunc   = "_emit"   // at the end of each printed pipeline
+	truthFunc  = "_truth"  // at the end of each condition, and around those of and, or
 	secretFunc = "_secret" // secret with a literal alias; errors may show it
 	failFunc   = "_fail"   // fail with a literal message; errors may show it
 )
@@ -58,11 +59,11 @@ func (h *hardener) list(list *parse.ListNode, depth int) (cost int) {
 				node.Pipe.Cmds = append(node.Pipe.Cmds, h.command(node.Pos, emitFunc))
 			}
 		case *parse.IfNode:
-			cost += h.branch(&node.BranchNode, depth)
+			cost += h.decide(&node.BranchNode, depth)
 		case *parse.RangeNode:
 			cost += h.branch(&node.BranchNode, depth)
 		case *parse.WithNode:
-			cost += h.branch(&node.BranchNode, depth)
+			cost += h.decide(&node.BranchNode, depth)
 		case *parse.TemplateNode:
 			cost += h.pipe(node.Pipe, depth)
 		}
@@ -78,6 +79,15 @@ func (h *hardener) branch(b *parse.BranchNode, depth int) (cost int) {
 	return h.pipe(b.Pipe, depth)
 }
 
+// decide is branch for a condition.
+func (h *hardener) decide(b *parse.BranchNode, depth int) (cost int) {
+	cost = h.branch(b, depth)
+	if b.Pipe != nil {
+		b.Pipe.Cmds = append(b.Pipe.Cmds, h.command(b.Pos, truthFunc))
+	}
+	return cost
+}
+
 func (h *hardener) pipe(pipe *parse.PipeNode, depth int) (cost int) {
 	if pipe == nil || h.tooDeep(depth) {
 		return 0
@@ -85,8 +95,12 @@ func (h *hardener) pipe(pipe *parse.PipeNode, depth int) (cost int) {
 	for _, command := range pipe.Cmds {
 		h.literal(command)
 		cost++
-		for _, arg := range command.Args {
+		name, _ := command.Args[0].(*parse.IdentifierNode)
+		for i, arg := range command.Args {
 			cost += h.argument(arg, depth)
+			if i > 0 && name != nil && (name.Ident == "and" || name.Ident == "or") {
+				command.Args[i] = h.truth(arg)
+			}
 		}
 	}
 	return cost
@@ -118,6 +132,13 @@ func (h *hardener) literal(command *parse.CommandNode) {
 	case "fail":
 		h.used[name.Ident], name.Ident = true, failFunc
 	}
+}
+
+// truth returns the action (_truth arg).
+func (h *hardener) truth(arg parse.Node) parse.Node {
+	command := h.command(arg.Position(), truthFunc)
+	command.Args = append(command.Args, arg)
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: arg.Position(), Cmds: []*parse.CommandNode{command}}
 }
 
 func (h *hardener) tooDeep(depth int) bool {

@@ -89,17 +89,11 @@ type measure struct {
 	bytes, most int
 }
 
-// arguments adds the arguments of a function.
-func (m *measure) arguments(args []reflect.Value, variadic bool) {
-	for i, arg := range args {
-		if !variadic || i < len(args)-1 {
-			m.add(arg, 0)
-			continue
-		}
-		m.bytes += arg.Len() * elementWork
-		for j := 0; j < arg.Len() && m.bytes <= m.most; j++ {
-			m.add(arg.Index(j), 0)
-		}
+// arguments adds the arguments of a function. More than fixed ones are a list.
+func (m *measure) arguments(args []any, fixed int) {
+	m.bytes += max(len(args)-fixed, 0) * elementWork
+	for i := 0; i < len(args) && m.bytes <= m.most; i++ {
+		m.add(reflect.ValueOf(args[i]), 0)
 	}
 }
 

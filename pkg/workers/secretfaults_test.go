@@ -47,7 +47,7 @@ func TestABrokenTemplateKeepsItsLastResult(t *testing.T) {
 	s.give("p/user", "me")
 	s.one()
 	s.give("p/user", "you")
-	for text, says := range map[string]string{`{{ secret "nope" }}`: "nope", `{{ bad`: "not defined", `{{ index .SecretsArray 9 }}`: "out of range"} {
+	for text, says := range map[string]string{`{{ secret "nope" }}`: "nope", `{{ bad`: "not defined", `{{ index .SecretsArray 9 }}`: "outside of the list"} {
 		s.define("user: p/user", templateCfg, text)
 		r := s.one()
 		s.holds("cfg=u=me", "user=you")

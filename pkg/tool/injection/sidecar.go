@@ -7,11 +7,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"text/template"
 
-	"github.com/Masterminds/sprig/v3"
 	corev1 "k8s.io/api/core/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -95,20 +93,11 @@ func (f failure) Error() string { return string(f) }
 // renderInto renders a named template of the chart, and decodes its YAML.
 func renderInto(into any, name string, scope map[string]any) error {
 	t := template.New("chart").Option("missingkey=zero")
-	functions := sprig.TxtFuncMap()
-	maps.DeleteFunc(functions, func(name string, _ any) bool { return name == "env" || name == "expandenv" })
+	functions := chartFunctions()
 	functions["include"] = func(name string, scope any) (string, error) {
 		var out strings.Builder
 		err := t.ExecuteTemplate(&out, name, scope)
 		return out.String(), err
-	}
-	functions["fail"] = func(message string) (string, error) { return "", failure(message) }
-	functions["toYaml"] = func(v any) (string, error) {
-		text, err := sigsyaml.Marshal(v)
-		return strings.TrimSuffix(string(text), "\n"), err
-	}
-	functions["fromYaml"] = func(text string) (content map[string]any, err error) {
-		return content, sigsyaml.Unmarshal([]byte(text), &content)
 	}
 	if _, err := t.Funcs(functions).ParseFS(chart.Files, "syncer/templates/*.tpl"); err != nil {
 		return err
