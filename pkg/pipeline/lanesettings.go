@@ -27,22 +27,17 @@ func (l *lane) delivered(ids []string) (may, known bool) {
 	return false, known
 }
 
-// users returns for each variable the namespaces that use it, and whether any of their
-// Secrets may contain data.
+// users returns for each variable the namespaces that use it, and whether a Secret of
+// theirs with it may contain data.
 func (l *lane) users() map[string]variables.Use {
 	uses := map[string]variables.Use{}
 	for _, r := range l.targets.Records() {
-		tenant, holds := "", !r.Status.Bare
-		if r.Spec.Secret != nil {
-			tenant = r.Spec.Secret.Namespace
-		}
+		tenant := r.Spec.Key.Namespace()
 		for _, id := range slices.Concat(r.Spec.Variables(), r.Spec.Watched) {
-			use := uses[id]
-			if !slices.Contains(use.Tenants, tenant) {
-				use.Tenants = append(use.Tenants, tenant)
+			if uses[id] == nil {
+				uses[id] = variables.Use{}
 			}
-			use.Delivered = use.Delivered || holds
-			uses[id] = use
+			uses[id][tenant] = uses[id][tenant] || !r.Status.Bare
 		}
 	}
 	return uses

@@ -33,11 +33,30 @@ func (s *Syncer) fetch(ctx context.Context, rs []*job) (of func(*targets.Target)
 		}
 	}
 	if len(again) == 0 {
-		return func(*targets.Target) map[string]variables.Answer { return first }, func() { wipe(first) }
+		return func(t *targets.Target) map[string]variables.Answer { return forTenant(t, first) }, func() { wipe(first) }
 	}
 	second := s.Values.Fetch(ctx, slices.Sorted(maps.Keys(again)))
-	return func(t *targets.Target) map[string]variables.Answer { return together(t, first, second) },
+	return func(t *targets.Target) map[string]variables.Answer { return forTenant(t, together(t, first, second)) },
 		func() { wipe(first); wipe(second) }
+}
+
+// forTenant returns the answers for the tenant of a target.
+func forTenant(t *targets.Target, answers map[string]variables.Answer) map[string]variables.Answer {
+	var own map[string]variables.Answer
+	for _, id := range slices.Concat(t.Variables(), t.Watched) {
+		a := answers[id].For(t.Key.Namespace())
+		if a.Verdict == answers[id].Verdict {
+			continue
+		}
+		if own == nil {
+			own = maps.Clone(answers)
+		}
+		own[id] = a
+	}
+	if own == nil {
+		return answers
+	}
+	return own
 }
 
 // apart reports whether the values of a target come from several requests. This does not

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -181,4 +182,21 @@ func TestKeysOfASecretThatWereDeletedComeBack(t *testing.T) {
 	s.one()
 	s.data.keys = nil
 	s.delivers("user=me")
+}
+
+// The brake holds back for the tenant that lost much, and for nobody else.
+func TestOnlyTheTenantThatTheBrakeProtectsKeepsItsValue(t *testing.T) {
+	s := newShop(t, "user: p/user")
+	s.give("p/user", "me")
+	s.delivers("user=me")
+	answer := variables.Answer{Err: &variables.SuspectError{Variable: "p/user", Needed: 2}, GoneFor: map[string]error{
+		"other": &variables.GoneError{Variable: "p/user", Reason: variables.Missing, Observations: 2},
+	}}
+	s.values.set("p/user", answer)
+	failed[*workers.UnknownError](t, s.one().Err)
+	s.holds("user=me")
+	answer.GoneFor["shop"] = answer.GoneFor["other"]
+	s.values.set("p/user", answer)
+	failed[*workers.RevokedError](t, s.one().Err)
+	s.holds()
 }

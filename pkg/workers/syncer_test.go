@@ -47,6 +47,8 @@ func (v *answers) Fetch(ctx context.Context, ids []string) map[string]variables.
 			value := secret.New([]byte(a))
 			v.handed = append(v.handed, value)
 			answers[id] = variables.Answer{Verdict: variables.Found, Value: value}
+		case variables.Answer:
+			answers[id] = a
 		case *variables.GoneError:
 			answers[id] = variables.Answer{Verdict: variables.Gone, Err: a}
 		case error:

@@ -41,6 +41,17 @@ type Answer struct {
 	// *ReturnedError while an earlier value is held back. It may be a *StatusError, a *PauseError, ErrBudget, or an
 	// error of the connection or the context.
 	Err error
+	// GoneFor maps tenants to the proof for them; see Use. The brake may hold back for
+	// one tenant what already counts for another one.
+	GoneFor map[string]error
+}
+
+// For returns the answer for a tenant.
+func (a Answer) For(tenant string) Answer {
+	if proof := a.GoneFor[tenant]; proof != nil {
+		return Answer{Verdict: Gone, Err: proof}
+	}
+	return a
 }
 
 func unknown(err error) Answer { return Answer{Err: err} }

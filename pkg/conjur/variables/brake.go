@@ -51,18 +51,39 @@ func (m *memory) mayGo(id string, v *variable, o observation, uses map[string]Us
 	case !v.cleared.IsZero():
 		return o.issued.After(v.cleared)
 	case h != nil && h.sure && v.held():
+		m.free(id, v)
 		return false
 	}
 	t := m.tally(s.began, uses)
-	whose, takes := brake.takes(t, id, tally.doubted)
-	if !takes {
-		if h != nil && !h.sure && !m.trips(t, tally.doubted) {
+	kept, whose := brake.takesAny(t, id, doubted)
+	if kept == nil {
+		if h != nil && !h.sure && !m.trips(t, doubted) {
 			m.endHold(Unfounded, now)
 		}
 		return true
 	}
 	m.keepBack(s.began, t, whose, now)
+	v.kept = kept
+	m.free(id, v)
 	return false
+}
+
+// free gives a variable with a complete proof the verdict Gone for the tenants for which
+// it is not held back. The caller holds the lock.
+func (m *memory) free(id string, v *variable) {
+	before := len(v.freed)
+	for tenant, kept := range v.kept {
+		if kept || v.freed[tenant] {
+			continue
+		}
+		if v.freed == nil {
+			v.freed = map[string]bool{}
+		}
+		v.freed[tenant], v.changed = true, true
+	}
+	if before == 0 && len(v.freed) > 0 {
+		m.proofs = append(m.proofs, v.suspicion.proof(id, v))
+	}
 }
 
 // decided reports whether a variable has the verdict Gone, or nothing prevents that
@@ -77,12 +98,12 @@ func (v *variable) held() bool { return !v.heldAt.IsZero() }
 // active, it lasts until that hold's end.
 func (m *memory) keepBack(since uint64, t tallies, whose tally, now time.Time) {
 	for id, v := range m.vars {
-		doubted := v.used == m.polls && !v.held() && !v.decided() && (v.suspicion != nil || v.aside || v.foundIn <= since)
-		if !doubted {
+		unsure := v.used == m.polls && !v.held() && !v.decided() && (v.suspicion != nil || v.aside || v.foundIn <= since)
+		if !unsure {
 			continue
 		}
-		if _, takes := m.rules.Brake.takes(t, id, tally.doubted); takes {
-			v.heldAt = now
+		if kept, _ := m.rules.Brake.takesAny(t, id, doubted); kept != nil {
+			v.heldAt, v.kept = now, kept
 		}
 	}
 	if m.hold == nil {
@@ -92,9 +113,12 @@ func (m *memory) keepBack(since uint64, t tallies, whose tally, now time.Time) {
 }
 
 // trips reports whether the brake still takes anything that is held.
-func (m *memory) trips(t tallies, n func(tally) int) bool {
+func (m *memory) trips(t tallies, n extent) bool {
 	for id, v := range m.vars {
-		if _, takes := m.rules.Brake.takes(t, id, n); v.held() && takes {
+		if !v.held() {
+			continue
+		}
+		if kept, _ := m.rules.Brake.takesAny(t, id, n); kept != nil {
 			return true
 		}
 	}
@@ -130,7 +154,10 @@ func (m *memory) confirmHold(uses map[string]Use, now time.Time) {
 // The caller holds the lock.
 func (m *memory) release(t tallies) {
 	for id, v := range m.vars {
-		if _, takes := m.rules.Brake.takes(t, id, gone); v.held() && !takes {
+		if !v.held() {
+			continue
+		}
+		if v.kept, _ = m.rules.Brake.takesAny(t, id, gone); v.kept == nil {
 			v.heldAt = time.Time{}
 		}
 	}
@@ -174,7 +201,7 @@ func (m *memory) endHold(why HoldState, now time.Time) {
 		if v.held() && why == Passed && v.heldAt.Sub(h.since) < m.rules.Brake.Hold/2 {
 			v.cleared, v.heldFor = now, now.Sub(h.since)
 		}
-		v.heldAt = time.Time{}
+		v.heldAt, v.kept = time.Time{}, nil
 	}
 }
 

@@ -47,10 +47,13 @@ type variable struct {
 	unlisted  bool      // see trust
 	readers   string    // see conjur.Page; "" if unknown
 	heldAt    time.Time // since when the active hold prevents the verdict Gone
+	kept      Use       // tenants for which it is held; set with heldAt
 	cleared   time.Time // when its hold passed; zero if found since
-	heldFor   time.Duration
-	asked     uint64 // step of the last individual request
-	used      uint64 // last poll that included it or followed its fetch
+	// freed are the tenants for which it is gone although it is held for others.
+	freed   map[string]bool
+	heldFor time.Duration
+	asked   uint64 // step of the last individual request
+	used    uint64 // last poll that included it or followed its fetch
 }
 
 // memory is the state of variables that the calls of Fetch and Changed share.
@@ -210,7 +213,7 @@ func (m *memory) found(v *variable, call uint64) {
 	if m.started == 0 {
 		m.started = m.polls + startPolls
 	}
-	if s := v.suspicion; s != nil && (s.confirmed || !v.hasPrint) {
+	if s := v.suspicion; s != nil && (s.confirmed || !v.hasPrint || v.freed != nil) {
 		v.changed = true // a consumer that continued without it may hold it
 	}
 	v.suspicion, v.aside, v.unlisted, v.foundIn = nil, false, false, call
@@ -220,6 +223,7 @@ func (m *memory) found(v *variable, call uint64) {
 	m.steps++
 	v.foundAt = m.steps
 	v.heldAt, v.cleared, v.heldFor = time.Time{}, time.Time{}, 0
+	v.kept, v.freed = nil, nil
 	if v.namedIn == call {
 		v.soloUntil = time.Now().Add(soloTime)
 	}

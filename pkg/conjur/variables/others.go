@@ -82,7 +82,7 @@ func (m *memory) needsOthers(id string) bool {
 		return false
 	}
 	t := m.tally(v.suspicion.began, uses)
-	_, doubted := brake.takes(t, id, tally.doubted)
-	_, sure := brake.takes(t, id, gone)
-	return doubted && !sure
+	held, _ := brake.takesAny(t, id, doubted)
+	sure, _ := brake.takesAny(t, id, gone)
+	return held != nil && sure == nil
 }

@@ -58,7 +58,9 @@ func (m *memory) suspect(id string, o observation) Answer {
 		m.review(now)
 		if m.proven(s, o, now) && m.mayGo(id, v, o, uses, now) {
 			s.confirmed, v.changed = true, true
-			m.proofs = append(m.proofs, m.standing(id, v).Err.(*GoneError))
+			if v.freed == nil {
+				m.proofs = append(m.proofs, s.proof(id, v))
+			}
 			v.hasPrint, v.stability = false, stability{} // its next value is a change
 		}
 	}
@@ -125,11 +127,29 @@ func (m *memory) newerThan(id string) (moment time.Time, due bool) {
 func (m *memory) standing(id string, v *variable) Answer {
 	s := v.suspicion
 	if s.confirmed {
-		return Answer{Verdict: Gone, Err: &GoneError{
-			Variable: id, Reason: s.reason, Identity: s.identity, FirstSeen: s.first(), LastSeen: s.seen,
-			Observations: s.n, Times: slices.Clone(s.times), Held: v.heldFor,
-		}}
+		return Answer{Verdict: Gone, Err: s.proof(id, v)}
 	}
+	a := m.doubt(id, v)
+	if v.freed != nil {
+		a.GoneFor = map[string]error{}
+		for tenant := range v.freed {
+			a.GoneFor[tenant] = s.proof(id, v)
+		}
+	}
+	return a
+}
+
+// proof returns a complete proof. The caller holds the lock.
+func (s *suspicion) proof(id string, v *variable) *GoneError {
+	return &GoneError{
+		Variable: id, Reason: s.reason, Identity: s.identity, FirstSeen: s.first(), LastSeen: s.seen,
+		Observations: s.n, Times: slices.Clone(s.times), Held: v.heldFor,
+	}
+}
+
+// doubt is called with the lock held.
+func (m *memory) doubt(id string, v *variable) Answer {
+	s := v.suspicion
 	suspect := &SuspectError{
 		Variable: id, Reason: s.reason, FirstSeen: s.first(),
 		Observations: s.n, Needed: m.rules.Confirmations, NotBefore: s.first().Add(m.rules.Grace),

@@ -16,7 +16,7 @@ func used(ids []string, delivered bool, tenants ...int) func(*setup) {
 	next := 0
 	for i, n := range tenants {
 		for range n {
-			uses[ids[next]] = variables.Use{Tenants: []string{fmt.Sprintf("tenant-%d", i)}, Delivered: delivered}
+			uses[ids[next]] = variables.Use{fmt.Sprintf("tenant-%d", i): delivered}
 			next++
 		}
 	}
@@ -68,7 +68,7 @@ func TestATenantDelaysNoOthersRemoval(t *testing.T) {
 	t.Run("named by both", func(t *testing.T) {
 		withBrake(t, 16, func(c *setup) {
 			used(names, true, 4, 12)(c)
-			c.Users()[names[0]] = variables.Use{Tenants: []string{"tenant-0", "tenant-1"}, Delivered: true}
+			c.Users()[names[0]] = variables.Use{"tenant-0": true, "tenant-1": true}
 		}, func(t *testing.T, h *held) {
 			h.missing(h.ids[4:]...)
 			h.missing(h.ids[0])
@@ -88,4 +88,61 @@ func TestMostTenantsThatLoseMostTripTheBrake(t *testing.T) {
 		}
 		h.wantEvents("began 14/20")
 	})
+}
+
+// What a tenant names weakens the protection of no other one, and delays no removal of
+// another one: neither living nor dead variables beside those of the other one.
+func TestNamingVariablesWeakensNoOthersBrake(t *testing.T) {
+	names := conjurtest.Names(40)
+	both := variables.Use{"tenant-0": true, "tenant-1": true}
+	for name, c := range map[string]struct {
+		dead     []string // besides ids[:gone]
+		gone     int      // of the 5 that tenant 0 uses, and tenant 1 names too
+		tenants  []int
+		held     bool // for tenant 0
+		freeForM bool // for tenant 1
+	}{
+		"many living ones":     {gone: 5, tenants: []int{5, 35}, held: true, freeForM: true},
+		"many dead ones":       {gone: 1, tenants: []int{5, 35}, dead: names[5:]},
+		"many dead, few lost":  {gone: 3, tenants: []int{5, 35}, dead: names[5:]},
+		"the same ones":        {gone: 5, tenants: []int{5}, held: true},
+		"living, small tenant": {gone: 3, tenants: []int{5, 20, 3, 3, 3, 3, 3}, dead: names[25:], held: true, freeForM: false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withBrake(t, 40, func(s *setup) {
+				used(names, true, c.tenants...)(s)
+				for _, id := range names[:5] {
+					s.Users()[id] = both
+				}
+			}, func(t *testing.T, h *held) {
+				h.missing(h.ids[:c.gone]...)
+				h.missing(c.dead...)
+				for range 5 {
+					_, _ = h.c.Changed(h.Context(), h.ids)
+					time.Sleep(every)
+				}
+				for _, id := range h.ids[:c.gone] {
+					a := fetch(t, h.c, id)
+					if got := a.For("tenant-0").Verdict != variables.Gone; got != c.held {
+						t.Errorf("%s: held %v for the tenant that lost it: %v", id, got, a.Err)
+					}
+					if c.freeForM && a.For("tenant-1").Verdict != variables.Gone {
+						t.Errorf("%s: held for the tenant that lost little", id)
+					}
+				}
+				for range int(holdTime/every) + 2 {
+					_, _ = h.c.Changed(h.Context(), h.ids)
+					time.Sleep(every)
+				}
+				for _, id := range h.ids[:c.gone] {
+					wantGone(t, fetch(t, h.c, id), variables.Missing)
+				}
+				h.d.Fill(h.ids[:1])
+				for range 2 {
+					_, _ = h.c.Changed(h.Context(), h.ids)
+				}
+				wantFound(t, fetch(t, h.c, h.ids[0]), "value of "+h.ids[0])
+			})
+		})
+	}
 }
