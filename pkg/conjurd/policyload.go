@@ -132,6 +132,8 @@ func (s *Server) policyFault(c *call, err error) reply {
 		return notFound(gone.Policy)
 	}
 	switch {
+	case errors.Is(err, errRefused):
+		return reply{} // loadPolicy has the refusal
 	case errors.Is(err, load.ErrEmpty):
 		return invalid("policy_text", "is not present")
 	case errors.Is(err, load.ErrDeletion):

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
 // Whoever replaces a branch needs the privilege update on everything in it, because
@@ -107,5 +109,25 @@ func TestRightsCountWhenThePolicyIsLoaded(t *testing.T) {
 		if w.Code != http.StatusNotFound || count(t, s) != `{"count":4}` {
 			t.Errorf("%s: status %d, %s objects", method, w.Code, count(t, s))
 		}
+	}
+}
+
+// A dry run neither waits for a writer nor keeps one waiting, and leaves nothing.
+func TestDryRunsTakeNoPartInWriting(t *testing.T) {
+	s := open(t, Options{})
+	loadRoot(t, s, "- !policy app\n")
+	token := tokenFor(t, s, "admin")
+	err := s.store.Update(func(*store.Tx) error {
+		w := send(t, s, request{method: "PUT", path: "/policies/dev/policy/root?dryRun=true", body: "- !host new\n", header: map[string]string{"Authorization": token}})
+		if w.Code != 200 || !strings.Contains(w.Body.String(), "dev:host:new") || !strings.Contains(w.Body.String(), "dev:policy:app") {
+			t.Errorf("status %d: %s", w.Code, w.Body)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, s); got != `{"count":3}` {
+		t.Errorf("%s objects", got)
 	}
 }

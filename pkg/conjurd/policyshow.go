@@ -68,17 +68,16 @@ func (s *Server) dryRun(c *call, req load.Request) reply {
 	var diff *load.Diff
 	st, err := req.Parse()
 	if err == nil {
-		err = s.update(c.ctx(), func(tx *store.Tx) (err error) {
-			if diff, err = load.Preview(tx, req, st); err == nil {
-				err = errRefused // to roll back
-			}
+		err = s.store.Try(func(tx *store.Tx) (err error) {
+			tx.Until(c.ctx())
+			diff, err = load.Preview(tx, req, st)
 			return err
 		})
 	}
 	if bad, ok := errors.AsType[*policy.Error](err); ok {
 		return dryFault(req.Branch, bad)
 	}
-	if !errors.Is(err, errRefused) {
+	if err != nil {
 		return s.policyFault(c, err)
 	}
 	return jsonReply(http.StatusOK, struct {

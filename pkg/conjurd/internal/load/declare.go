@@ -1,8 +1,6 @@
 package load
 
 import (
-	"slices"
-
 	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
@@ -76,10 +74,15 @@ func (l *loader) own(rec policy.Record, o *store.Object, fresh bool) error {
 // annotate adds the annotations of the text. If the mode permits changes, it also
 // changes annotations that the branch created.
 func (l *loader) annotate(o *store.Object, as []policy.Annotation) {
+	at := map[string]int{} // :: name → position
+	for i, have := range o.Annotations {
+		at[have.Name] = i
+	}
 	for _, a := range as {
-		i := slices.IndexFunc(o.Annotations, func(have store.Annotation) bool { return have.Name == a.Name })
+		i, ok := at[a.Name]
 		switch {
-		case i < 0:
+		case !ok:
+			at[a.Name] = len(o.Annotations)
 			o.Annotations = append(o.Annotations, store.Annotation{Name: a.Name, Value: a.Value, Policy: l.branch})
 		case l.req.Mode != Add && o.Annotations[i].Policy == l.branch:
 			o.Annotations[i].Value = a.Value

@@ -32,8 +32,7 @@ type RoleItem struct {
 	RestrictedTo []string `json:"restricted_to"`
 }
 
-// Preview applies the statements and returns the changes. The caller must roll the
-// transaction back.
+// Preview applies the statements and returns the changes. Use it in store.Try.
 func Preview(tx *store.Tx, r Request, st *policy.Statements) (*Diff, error) {
 	before, err := items(tx, r.Account)
 	if err != nil {

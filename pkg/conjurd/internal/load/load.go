@@ -113,14 +113,18 @@ func Apply(tx *store.Tx, r Request, st *policy.Statements) (*Result, error) {
 	}
 	l := loader{
 		tx: tx, req: r, branch: r.policy(), ns: policy.NewNamespace(r.Account, r.Branch),
-		roles: tx.RolesOf(r.Role), st: st, res: &Result{Warnings: st.Warnings},
+		roles: tx.RolesOf(r.Role), st: st, res: &Result{Warnings: st.Warnings}, touched: map[policy.Ref]bool{},
 	}
 	// Removals come last, so that an object that the text both creates and removes
 	// is absent afterwards.
 	for _, step := range []func() error{l.drop, l.declare, l.relate, l.deleteRelations, l.delete} {
+		clear(l.touched) // owners may have changed
 		if err := step(); err != nil {
 			return nil, err
 		}
+	}
+	if err := tx.Err(); err != nil {
+		return nil, err
 	}
 	sum := sha256.Sum256(r.Text)
 	version, err := tx.AddPolicyVersion(l.branch, store.PolicyVersion{
@@ -140,6 +144,9 @@ type loader struct {
 	roles  store.Roles // of the caller
 	st     *policy.Statements
 	res    *Result
+	// touched holds the objects that mayTouch has passed. A statement can name one
+	// object, which may be large, with each item of a list.
+	touched map[policy.Ref]bool
 }
 
 // drop, in a Replace, deletes the objects that the branch declared and the text
@@ -216,11 +223,12 @@ func (l *loader) known(refs ...policy.Ref) error {
 // mayTouch checks that ref lies in the branch, was declared by it, or belongs to
 // the caller. Therefore the privilege to load one branch does not extend to others.
 func (l *loader) mayTouch(ref policy.Ref) error {
-	if l.req.inBranch(ref) {
-		return nil
+	if l.req.inBranch(ref) || l.touched[ref] {
+		return l.tx.Err()
 	}
 	o, err := l.tx.Object(string(ref))
 	if err != nil || o == nil || o.Policy == l.branch || l.roles[o.Owner] || l.roles[string(ref)] && ref.Kind() == "policy" {
+		l.touched[ref] = true
 		return err
 	}
 	return &policy.Error{Message: fmt.Sprintf("%s is outside of %s and not owned by %s",

@@ -2,10 +2,13 @@ package load
 
 import (
 	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
 	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,11 +20,19 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // world is a store with an account.
 type world struct {
-	t *testing.T
+	t testing.TB
 	s *store.Store
 }
 
-func newWorld(t *testing.T) *world {
+var tokenKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	s, err := store.Open(filepath.Join(t.TempDir(), "data"), store.Options{Key: bytes.Repeat([]byte{1}, store.KeySize), Create: true, NoSync: true})
 	if err != nil {
@@ -32,7 +43,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	if err := s.Update(func(tx *store.Tx) error { return Account(tx, "dev", nil, noon) }); err != nil {
+	if err := s.Update(func(tx *store.Tx) error { return Account(tx, "dev", tokenKey(), noon) }); err != nil {
 		t.Fatal(err)
 	}
 	return &world{t, s}

@@ -49,6 +49,9 @@ func (l *loader) deleteRelations() error {
 	}
 	for _, d := range l.st.Denies {
 		for p := range l.permissions(d) {
+			if err := l.tx.Err(); err != nil {
+				return err
+			}
 			if by, ok := l.tx.GivenBy(p); !ok || by != l.branch {
 				continue
 			}
@@ -75,6 +78,9 @@ func (l *loader) grant(m store.Membership) error {
 }
 
 func (l *loader) revoke(m store.Membership) error {
+	if err := l.tx.Err(); err != nil {
+		return err
+	}
 	for _, ownership := range []bool{false, true} {
 		have, ok, err := l.tx.Membership(m.Role, m.Member, ownership)
 		if err != nil {

@@ -9,7 +9,8 @@ import (
 // Limits on the expansion of one text. With anchors a short text can repeat the
 // same list many times. One statement can relate many roles to many resources.
 const (
-	maxItems = 500_000   // statements, memberships and permissions
+	maxItems = 200_000   // statements, memberships, permissions, and items of records
+	itemSize = 512       // bytes of text that count as one item more
 	maxNodes = 4_000_000 // items of all lists and mappings
 	maxDepth = 64
 	maxID    = 2 << 10 // bytes; the genuine server's database accepts a little more
@@ -29,7 +30,7 @@ func bound(text []byte) *Error {
 }
 
 func tooLong(at place) *Error {
-	return at.errorf("the policy is too long: split it into several of at most %d statements, memberships and permissions", maxItems)
+	return at.errorf("the policy is too long: split it into several of at most %d statements, memberships, permissions and annotations, of which long ones count several times", maxItems)
 }
 
 // unfolded returns the number of nodes in n after all aliases are expanded. It
@@ -53,10 +54,28 @@ func unfolded(n *yaml.Node, sizes map[*yaml.Node]int) int {
 	return total
 }
 
-// count adds n to the number of statements, memberships and permissions.
-func (p *parser) count(at place, n int) error {
-	if p.items += n; p.items > maxItems {
+// count adds n statements, memberships, permissions or items of records. bytes is the
+// length of their names and texts together, which anchors can repeat.
+func (p *parser) count(at place, n, bytes int) error {
+	if p.items += n + bytes/itemSize; p.items > maxItems {
 		return tooLong(at)
 	}
 	return nil
+}
+
+// length returns the length of all texts together.
+func length[T ~string](list []T) (n int) {
+	for _, s := range list {
+		n += len(s)
+	}
+	return n
+}
+
+// countRecord counts the items of a record.
+func (p *parser) countRecord(at place, r *Record) error {
+	size := length(r.RestrictedTo) + length(r.PublicKeys) + length(r.Layers)
+	for _, a := range r.Annotations {
+		size += len(a.Name) + len(a.Value)
+	}
+	return p.count(at, len(r.Annotations)+len(r.RestrictedTo)+len(r.PublicKeys)+len(r.Layers), size)
 }

@@ -16,7 +16,23 @@ func TestBounds(t *testing.T) {
 	}
 	groups := "&list [ " + strings.Repeat("!group g, ", 1000) + "]"
 	long := strings.Repeat("x", maxID)
+	big := strings.Repeat("x", 1<<20)
+	many := func(line string) string { // with a number for each
+		var out strings.Builder
+		for i := range 1000 {
+			fmt.Fprintf(&out, line, i)
+		}
+		return out.String()
+	}
 	for _, c := range []struct{ name, text, want string }{
+		{"annotations", "- !variable { id: v, annotations: &all { " + many("a%d: x, ") + "} }\n" + many("- !variable { id: v%d, annotations: *all }\n"), "too long"},
+		{"an annotation", "- !variable { id: v, annotations: &all { a: " + big + " } }\n" + many("- !variable { id: v%d, annotations: *all }\n"), "too long"},
+		{"a list of texts", "- !variable { id: v, annotations: { a: &all " + big + ", b: [ " + strings.Repeat("*all, ", 1000) + "] } }\n", "too long"},
+		{"layers", "- !host-factory { id: f, layers: &all [ " + many("!layer l%d, ") + "] }\n" + many("- !host-factory { id: f%d, layers: *all }\n"), "too long"},
+		{"networks", "- !host { id: h, restricted_to: &all [ " + strings.Repeat("10.0.0.1, ", 1000) + "] }\n" + many("- !host { id: h%d, restricted_to: *all }\n"), "too long"},
+		{"public keys", "- !user { id: u, public_keys: &all [ " + strings.Repeat("k, ", 1000) + "] }\n" + many("- !user { id: u%d, public_keys: *all }\n"), "too long"},
+		{"long memberships", "- !grant { roles: &all [ " + many("!group "+long[:2000]+"%d, ") + "], member: !group g }\n" + strings.Repeat("- !grant { roles: *all, members: [ !group g, !group h ] }\n", 50), "too long"},
+		{"long permissions", "- !permit { roles: &all [ " + many("!group "+long[:2000]+"%d, ") + "], privileges: [ a, b, c, d, e, f, g, h, i, j ], resources: [ !group a, !group b, !group c, !group d, !group e, !group f ] }\n", "too long"},
 		{"statements", nested(6), "too long"},
 		{"marks", strings.Repeat("-\n", 2*maxNodes+1), "too long"},
 		{"unfolding", nested(9), "too long"},

@@ -78,7 +78,7 @@ func (p *parser) list(ns Namespace, list *yaml.Node, depth int) error {
 	for _, item := range list.Content {
 		at := placeIn(list, item)
 		item = unalias(item)
-		err := p.count(at, 1)
+		err := p.count(at, 1, 0)
 		if err != nil {
 			return err
 		}

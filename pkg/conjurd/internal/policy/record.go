@@ -43,6 +43,9 @@ func (p *parser) record(ns Namespace, kind string, at place, n *yaml.Node, depth
 	if err != nil {
 		return err
 	}
+	if err := p.countRecord(at, &rec); err != nil {
+		return err
+	}
 	if _, twice := p.owners[rec.ID]; twice {
 		err := at.bare("%s '%s' is declared more than once", kind, rec.ID.ID())
 		err.Genuine = missingOption

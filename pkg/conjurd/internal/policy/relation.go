@@ -26,7 +26,12 @@ func (p *parser) grant(ns Namespace, at place, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := p.count(at, len(g.Roles)*len(g.Members)); err != nil {
+	members := 0
+	for _, m := range g.Members {
+		members += len(m.Role)
+	}
+	err = p.count(at, len(g.Roles)*len(g.Members), length(g.Roles)*len(g.Members)+members*len(g.Roles))
+	if err != nil {
 		return err
 	}
 	if n.Tag == "!revoke" {
@@ -101,7 +106,9 @@ func (p *parser) permit(ns Namespace, at place, n *yaml.Node) error {
 			return at.errorf("%s has a privilege of %d bytes; at most %d are possible", n.Tag, len(priv), maxID)
 		}
 	}
-	if err := p.count(at, len(pm.Roles)*len(pm.Privileges)*len(pm.Resources)); err != nil {
+	r, v, o := len(pm.Roles), len(pm.Privileges), len(pm.Resources)
+	err = p.count(at, r*v*o, length(pm.Roles)*v*o+length(pm.Privileges)*r*o+length(pm.Resources)*r*v)
+	if err != nil {
 		return err
 	}
 	if n.Tag == "!deny" {

@@ -98,8 +98,8 @@ func annotation(name string, n *yaml.Node) (string, error) {
 
 func annotationText(name string, n *yaml.Node, depth int, visits *int) (string, error) {
 	n = unalias(n)
-	if *visits++; depth > maxDepth || *visits > maxItems {
-		return "", placeOf(n).errorf("the annotation '%s' is nested too deeply", name)
+	if *visits += 1 + len(n.Value)/itemSize; depth > maxDepth || *visits > maxItems {
+		return "", placeOf(n).errorf("the annotation '%s' is too long or nested too deeply", name)
 	}
 	switch {
 	case n.Kind == yaml.MappingNode || isTagged(n):

@@ -57,7 +57,7 @@ func (t *Tx) PutObject(id string, o *Object) error {
 	if old != nil {
 		o.Order, err = old.Order, t.unlink(id, old)
 	} else {
-		o.Order, err = t.objects.NextSequence()
+		o.Order = t.objects.next()
 	}
 	return errors.Join(err,
 		t.owned.Put(key(o.Owner, id), nil),
@@ -95,20 +95,26 @@ func (t *Tx) Objects(start string) iter.Seq2[string, *Object] {
 // that they own or declared, memberships, permissions, credentials and values. It
 // also removes grants and permissions that a deleted policy gave elsewhere.
 func (t *Tx) DeleteObjects(ids ...string) error {
-	gone := map[string]bool{}
+	policies, factories := map[string]bool{}, map[string]bool{}
 	for _, id := range ids {
-		if err := t.deleteObject(id, gone); err != nil {
+		if err := t.deleteObject(id, policies, factories); err != nil {
 			return err
 		}
 	}
-	if len(gone) == 0 {
+	if len(factories) > 0 {
+		if err := t.deleteTokens(func(f FactoryToken) bool { return factories[f.Factory] }); err != nil {
+			return err
+		}
+	}
+	if len(policies) == 0 {
 		return nil
 	}
-	return t.Forget(gone, true)
+	return t.Forget(policies, true)
 }
 
-// deleteObject records in policies each object that had a text loaded into it.
-func (t *Tx) deleteObject(id string, policies map[string]bool) error {
+// deleteObject records in policies each object that had a text loaded into it, and in
+// factories each host factory.
+func (t *Tx) deleteObject(id string, policies, factories map[string]bool) error {
 	o, err := t.Object(id)
 	if o == nil || err != nil {
 		return err
@@ -122,7 +128,7 @@ func (t *Tx) deleteObject(id string, policies map[string]bool) error {
 		return err
 	}
 	for _, child := range append(t.Owned(id), t.Declared(id)...) {
-		if err := t.deleteObject(child, policies); err != nil {
+		if err := t.deleteObject(child, policies, factories); err != nil {
 			return err
 		}
 	}
@@ -136,9 +142,7 @@ func (t *Tx) deleteObject(id string, policies map[string]bool) error {
 		}
 	}
 	if strings.Contains(id, ":host_factory:") {
-		if err := t.clearTokens(id); err != nil {
-			return err
-		}
+		factories[id] = true
 	}
 	return t.credentials.Delete([]byte(id))
 }

@@ -62,7 +62,7 @@ var sealedBuckets = [...]func(*Tx) *bucket{
 // position at which to resume, or nil at the end.
 func (t *Tx) reseal(b *bucket, from []byte) (next []byte, resealed bool, err error) {
 	var keys [][]byte
-	c := b.Cursor()
+	c := b.Bucket.Cursor() // nothing was written yet
 	for k, _ := c.Seek(from); k != nil; k, _ = c.Next() {
 		if len(keys) == rekeyBatch {
 			next = bytes.Clone(k)

@@ -141,7 +141,7 @@ func (s *Store) prepare() error {
 		if summed {
 			return nil
 		}
-		tx := s.tx(btx)
+		tx := s.tx(btx, true)
 		for _, b := range tx.buckets() {
 			for k, v := range scan(*b, nil) {
 				tx.sum.toggle((*b).name, []byte(k), v)
@@ -160,7 +160,13 @@ func (s *Store) Close() error { return s.db.Close() }
 
 // View runs f on a snapshot.
 func (s *Store) View(f func(*Tx) error) error {
-	return s.db.View(func(tx *bbolt.Tx) error { return guard(func() error { return f(s.tx(tx)) }) })
+	return s.db.View(func(tx *bbolt.Tx) error { return guard(func() error { return f(s.tx(tx, false)) }) })
+}
+
+// Try runs f on a snapshot that f may change. Nothing is written, and other
+// transactions do not wait.
+func (s *Store) Try(f func(*Tx) error) error {
+	return s.db.View(func(tx *bbolt.Tx) error { return guard(func() error { return f(s.tx(tx, true)) }) })
 }
 
 // Update runs f in a transaction. The transaction is durable when Update returns
@@ -168,7 +174,7 @@ func (s *Store) View(f func(*Tx) error) error {
 func (s *Store) Update(f func(*Tx) error) error {
 	return s.db.Update(func(btx *bbolt.Tx) error {
 		return guard(func() error {
-			tx := s.tx(btx)
+			tx := s.tx(btx, true)
 			if err := f(tx); err != nil {
 				return err
 			}

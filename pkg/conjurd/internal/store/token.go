@@ -41,11 +41,6 @@ func (t *Tx) FactoryToken(token string) (*FactoryToken, error) {
 // DeleteFactoryToken revokes a token.
 func (t *Tx) DeleteFactoryToken(token string) error { return t.tokens.Delete(tokenKey(token)) }
 
-// clearTokens revokes the tokens of a deleted factory.
-func (t *Tx) clearTokens(factory string) error {
-	return t.deleteTokens(func(f FactoryToken) bool { return f.Factory == factory })
-}
-
 func (t *Tx) deleteTokens(gone func(FactoryToken) bool) error {
 	var names []string
 	for k, v := range scan(t.tokens, nil) {

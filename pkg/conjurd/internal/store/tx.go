@@ -27,23 +27,24 @@ func (t *Tx) Until(ctx context.Context) { t.ended = ctx.Err }
 
 const fillPercent = 0.8
 
-func (s *Store) tx(tx *bbolt.Tx) *Tx {
+// tx wraps a transaction of bbolt. If writes is true, the result collects writes.
+func (s *Store) tx(tx *bbolt.Tx, writes bool) *Tx {
 	t := &Tx{tx: tx, seal: *s.seal.Load(), fault: s.fault, ended: context.Background().Err}
 	copy(t.sum[:], tx.Bucket(bucketMeta).Get(metaSum))
 	for i, at := range t.buckets() {
 		name := buckets[i]
 		*at = &bucket{Bucket: tx.Bucket(name), tx: t, name: string(name)}
-		if tx.Writable() {
+		// Keys are inserted in order, so pages can be nearly full.
+		(*at).FillPercent = fillPercent
+		if writes {
 			(*at).waiting = map[string]*[]byte{}
-			// Keys are inserted in order, so pages can be nearly full.
-			(*at).FillPercent = fillPercent
 		}
 	}
 	return t
 }
 
-// failed returns the reason why writes fail, or nil.
-func (t *Tx) failed() error {
+// Err returns the reason why writes fail, or nil.
+func (t *Tx) Err() error {
 	if t.err == nil {
 		t.err = t.ended()
 	}

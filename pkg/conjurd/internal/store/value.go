@@ -13,18 +13,14 @@ const VersionLimit = 20
 // Value returns the latest value of a variable and its version. The version is 0 if
 // the variable was never set.
 func (t *Tx) Value(id string) ([]byte, uint64, error) {
-	c := t.values.Cursor()
-	p := prefix(id)
-	// The latest version precedes the highest possible key.
-	step := c.Prev
-	if k, _ := c.Seek(append(bytes.Clone(p), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)); k == nil {
-		step = c.Last
+	var version uint64
+	var sealed []byte
+	for k, v := range scan(t.values, prefix(id)) {
+		version, sealed = binary.BigEndian.Uint64([]byte(k)), v
 	}
-	k, sealed := step()
-	if !bytes.HasPrefix(k, p) {
+	if sealed == nil {
 		return nil, 0, nil
 	}
-	version := binary.BigEndian.Uint64(k[len(p):])
 	value, err := t.openValue(id, version, sealed)
 	return value, version, err
 }
