@@ -61,12 +61,12 @@ func (t *Tool) injected(m *manifest.Manifest, w *manifest.Workload, sidecar *inj
 
 // inject writes the sidecar into every workload of a manifest that asks for it and does
 // not have it.
-func (t *Tool) inject(text []byte) ([]byte, error) {
+func (t *Tool) inject(texts [][]byte) ([][]byte, error) {
 	sidecar, err := t.sidecar()
 	if err != nil {
 		return nil, err
 	}
-	m, err := manifest.Parse(text)
+	m, err := manifest.Parse(texts...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,9 @@ func (t *Tool) readManifest() (*manifest.Manifest, error) {
 	m, err := manifest.Parse(texts...)
 	for _, e := range joined.Errors(err) {
 		if at, ok := errors.AsType[*manifest.Error](e); ok {
+			if bytes.Contains(texts[at.Text], []byte("{{")) {
+				e = fmt.Errorf("%w; it looks like a template of a Helm chart: render it with helm template first", e)
+			}
 			add(at.Text, e)
 		}
 	}

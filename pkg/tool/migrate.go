@@ -1,13 +1,18 @@
 package tool
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/output"
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/tool/manifest"
 	"github.com/secretsync/syncer/pkg/tool/secretsprovider"
@@ -15,14 +20,17 @@ import (
 
 // migration is what Migrate prints as JSON.
 type migration struct {
-	Manifest string           `json:"manifest,omitempty"` // empty if there are errors
+	Manifest string           `json:"manifest,omitempty"` // empty if there are errors, or files were changed
+	Changed  []string         `json:"changed,omitempty"`  // the changed files
 	Notes    []config.Problem `json:"notes"`
 	config.Validation
+
+	texts [][]byte // of the manifest's files
 }
 
 // Migrate writes the manifest with image instead of the provider's image, and notes on
-// the differences.
-func (t *Tool) Migrate(image string) error {
+// the differences. If inPlace is true, it changes the files of the manifest instead.
+func (t *Tool) Migrate(image string, inPlace bool) error {
 	m, err := t.readManifest()
 	if err != nil {
 		return err
@@ -32,6 +40,10 @@ func (t *Tool) Migrate(image string) error {
 		result, err = t.migrate(m, image)
 		return err
 	})
+	if err == nil && inPlace && len(result.Errors) == 0 {
+		result.Changed, err = t.replaceManifests(result.texts)
+		result.Manifest = ""
+	}
 	switch {
 	case err != nil:
 		return err
@@ -44,8 +56,46 @@ func (t *Tool) Migrate(image string) error {
 	for _, n := range result.Notes {
 		t.line("note", n)
 	}
+	if inPlace {
+		_, err = fmt.Fprintf(t.Out, "%d of %d files changed\n%s", len(result.Changed), len(result.texts), strings.Join(append(result.Changed, ""), "\n"))
+		return err
+	}
 	_, err = fmt.Fprint(t.Out, result.Manifest)
 	return err
+}
+
+// replaceManifests writes the texts to the files of the manifest, and returns the files
+// that it changed. It follows a symlink, and keeps the mode of a file.
+func (t *Tool) replaceManifests(texts [][]byte) (changed []string, err error) {
+	paths, err := manifestFiles(t.Manifests)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(paths, "-") {
+		return nil, errors.New("--in-place needs files; standard input cannot be changed")
+	}
+	for i, path := range paths {
+		before, err := ReadInput(path, t.In)
+		if err != nil {
+			return changed, err
+		}
+		if bytes.Equal(before, texts[i]) {
+			continue
+		}
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return changed, err
+		}
+		info, err := os.Stat(target)
+		if err != nil {
+			return changed, err
+		}
+		if err := errors.Join(safefile.Replace(target, texts[i]), os.Chmod(target, info.Mode().Perm())); err != nil {
+			return changed, fmt.Errorf("%d of %d files were changed before: %w", len(changed), len(paths), err)
+		}
+		changed = append(changed, path)
+	}
+	return changed, nil
 }
 
 // printFindings prints v, which contains these errors, for programs.
@@ -84,12 +134,39 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 	if len(result.Errors) > 0 {
 		return result, nil
 	}
-	text, err := m.WithImage(image, containers...)
-	if err == nil && t.Inject != "" {
-		text, err = t.inject(text)
+	var err error
+	if result.texts, err = m.WithImage(image, containers...); err != nil {
+		return result, err
 	}
-	result.Manifest = string(text)
-	return result, err
+	if t.Inject != "" {
+		if result.texts, err = t.inject(result.texts); err != nil {
+			return result, err
+		}
+	}
+	result.Manifest = string(manifest.Join(result.texts))
+	result.Errors = append(result.Errors, t.former(result.texts)...)
+	if len(result.Errors) > 0 {
+		result.Manifest = ""
+	}
+	return result, nil
+}
+
+// former returns a problem for each place that still has the Secrets Provider's image. A
+// user would otherwise believe that the whole repository was migrated.
+func (t *Tool) former(texts [][]byte) (problems []config.Problem) {
+	paths, err := manifestFiles(t.Manifests)
+	if err != nil {
+		return []config.Problem{{Key: t.manifestName(), Message: err.Error()}}
+	}
+	m, err := manifest.Parse(texts...)
+	if err != nil {
+		return []config.Problem{{Key: t.manifestName(), Message: err.Error()}}
+	}
+	for _, place := range m.Former() {
+		at, _ := errors.AsType[*manifest.Error](place)
+		problems = append(problems, config.Problem{Key: inputName(paths[at.Text]), Message: place.Error()})
+	}
+	return problems
 }
 
 // unchecked warns of connection settings in a ConfigMap or a Secret that is not in the

@@ -14,9 +14,9 @@ import (
 // imageName is the form of an image's name. YAML needs no quotes for such a text.
 var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*[A-Za-z0-9]$`)
 
-// WithImage returns the manifest's text with another image in the containers, which must
+// WithImage returns the manifest's texts with another image in the containers, which must
 // be its own. Every other byte stays: comments, order, blank lines and quotes.
-func (m *Manifest) WithImage(image string, containers ...*Container) ([]byte, error) {
+func (m *Manifest) WithImage(image string, containers ...*Container) ([][]byte, error) {
 	if !imageName.MatchString(image) {
 		return nil, fmt.Errorf("%q is not the name of an image; write REPOSITORY:TAG", image)
 	}
@@ -28,7 +28,49 @@ func (m *Manifest) WithImage(image string, containers ...*Container) ([]byte, er
 			return nil, err
 		}
 	}
-	return bytes.Join(out, []byte("\n---\n")), nil
+	return out, nil
+}
+
+// Join makes one text of several, each with its own documents.
+func Join(texts [][]byte) []byte { return bytes.Join(texts, []byte("\n---\n")) }
+
+// formerImage is the Secrets Provider's image, with any registry and version.
+var formerImage = regexp.MustCompile(`^[A-Za-z0-9._/:-]*secrets-provider-for-k8s([:@][A-Za-z0-9._:-]*)?$`)
+
+// Former lists the places in objects of any kind that still name the Secrets Provider's
+// image, each an *Error.
+func (m *Manifest) Former() (places []error) {
+	for i, t := range m.texts {
+		for _, o := range t.objects {
+			what := strings.Trim(o.Kind+"/"+nameIn(valueIn(o.node, "metadata")), "/")
+			if what == "" {
+				what = "a document without a kind, such as values of a chart"
+			}
+			eachScalar(o.node, func(n *yaml.Node) {
+				if formerImage.MatchString(n.Value) {
+					places = append(places, &Error{i, fmt.Errorf("line %d: %s still has the image %s; %s", n.Line, what, n.Value, remedy(o.Kind))})
+				}
+			})
+		}
+	}
+	return places
+}
+
+// remedy says what to do with an object that has the former image outside of a Pod.
+func remedy(kind string) string {
+	if kind == "Kustomization" {
+		return "change this entry by hand, or migrate what kustomize build prints"
+	}
+	return "only the containers of a Pod template are changed; change it by hand"
+}
+
+func eachScalar(node *yaml.Node, do func(*yaml.Node)) {
+	if node.Kind == yaml.ScalarNode {
+		do(node)
+	}
+	for _, n := range node.Content {
+		eachScalar(n, do)
+	}
 }
 
 // withImage is Manifest.WithImage for one text.

@@ -25,7 +25,7 @@ func withImage(t *testing.T, text string) (string, error) {
 		t.Fatalf("no container in %q", text)
 	}
 	out, err := m.WithImage(image, cs...)
-	return string(out), err
+	return string(manifest.Join(out)), err
 }
 
 // TestOnlyTheImageChanges writes the place of the image as @, in texts that a

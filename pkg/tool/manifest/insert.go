@@ -22,10 +22,10 @@ type Addition struct {
 	Readers []string // the names of the containers that get Mounts
 }
 
-// With returns the manifest's text with additions to the Pods of its workloads. It only
+// With returns the manifest's texts with additions to the Pods of its workloads. It only
 // inserts lines; every other byte stays. A Pod must be written in block style where lines
 // are inserted.
-func (m *Manifest) With(additions map[*Workload]Addition) ([]byte, error) {
+func (m *Manifest) With(additions map[*Workload]Addition) ([][]byte, error) {
 	var problems []error
 	out := make([][]byte, len(m.texts))
 	for i, t := range m.texts {
@@ -46,8 +46,7 @@ func (m *Manifest) With(additions map[*Workload]Addition) ([]byte, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	text := bytes.Join(out, []byte("\n---\n"))
-	return text, m.checkInserted(text, additions)
+	return out, m.checkInserted(out, additions)
 }
 
 // insertion is YAML that comes before a line, indented to a column. Both count from 1.
@@ -139,9 +138,9 @@ func pair(in *yaml.Node, key string) (name, value *yaml.Node) {
 	return nil, nil
 }
 
-// checkInserted checks that the new text has the additions, and else the same workloads.
-func (m *Manifest) checkInserted(text []byte, additions map[*Workload]Addition) error {
-	after, err := Parse(text)
+// checkInserted checks that the new texts have the additions, and else the same workloads.
+func (m *Manifest) checkInserted(texts [][]byte, additions map[*Workload]Addition) error {
+	after, err := Parse(texts...)
 	if err == nil && len(after.Workloads) == len(m.Workloads) {
 		same := true
 		for i, w := range m.Workloads {

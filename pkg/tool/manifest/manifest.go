@@ -21,8 +21,8 @@ import (
 // Manifest contains texts of one or several YAML documents. Each is a Kubernetes object
 // or a List. JSON is also YAML.
 type Manifest struct {
-	// Workloads are the objects that create Pods, in their order: Pod, Deployment,
-	// StatefulSet, DaemonSet, ReplicaSet, Job and CronJob.
+	// Workloads are the objects that create Pods, in their order: Pod, CronJob, and each
+	// kind with a Pod template in spec.template.
 	Workloads []*Workload
 	// Secrets are the objects of kind Secret, in their order.
 	Secrets []*Secret

@@ -186,7 +186,7 @@ func FuzzParse(f *testing.F) {
 		for _, w := range m.Workloads {
 			for _, c := range w.Containers {
 				if out, err := m.WithImage("img", c); err == nil {
-					again, err := manifest.Parse(out)
+					again, err := manifest.Parse(out...)
 					if err != nil {
 						t.Fatalf("%v in %q", err, out)
 					}

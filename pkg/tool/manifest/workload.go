@@ -133,12 +133,18 @@ func podOf(o object) (pod corev1.PodTemplateSpec, path []string, err error) {
 	case "Pod":
 		err = decode(o.node, &pod)
 		return pod, []string{"spec"}, err
-	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job":
-		err = decode(o.node, &in)
-		return in.Spec.Template, []string{"spec", "template", "spec"}, err
 	case "CronJob":
 		err = decode(o.node, &in)
 		return in.Spec.JobTemplate.Spec.Template, []string{"spec", "jobTemplate", "spec", "template", "spec"}, err
 	}
-	return pod, nil, nil
+	// Kinds of other APIs have their Pod template in the same place: DeploymentConfig of
+	// OpenShift, Rollout of Argo, Service of Knative.
+	path = []string{"spec", "template", "spec"}
+	known := []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job"}
+	spec := valueIn(o.node, path...)
+	if !slices.Contains(known, o.Kind) && valueIn(spec, "containers").Kind != yaml.SequenceNode && valueIn(spec, "initContainers").Kind != yaml.SequenceNode {
+		return pod, nil, nil
+	}
+	err = decode(o.node, &in)
+	return in.Spec.Template, path, err
 }
