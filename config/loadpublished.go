@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -21,9 +22,9 @@ func (l *loader) published(it item, set *RotatedSet) {
 			l.fail(fmt.Sprintf("%s.%s", val.key, id), "the list is empty; name a part")
 		}
 		if set.Publish == nil {
-			set.Publish = map[string]versions.Published{}
+			set.Publish = map[string]render.Published{}
 		}
-		set.Publish[id] = versions.Published{Text: p["text"].text, Parts: p["parts"].texts()}
+		set.Publish[id] = render.Published{Text: p["text"].text, Parts: p["parts"].texts()}
 		if err := set.Publish[id].Check(set.sample(it["adopt"].keys)); err != nil && !bad(p) && !bad(it["generate"].object()) {
 			l.failAll(fmt.Sprintf("%s.%s", val.key, id), err)
 		}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/generate"
-	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 // Rotation contains the sets of versions that Syncer rotates. The zero Rotation has no
@@ -62,9 +62,9 @@ type RotatedSet struct {
 	// HTTPTimeout.
 	Timeout time.Duration `name:"timeout" kind:"period" least:"1s" follows:"30s, or three times \"conjur.httpTimeoutSeconds\" if that is less"`
 
-	Publish map[string]versions.Published `name:"publish" is:"short"` // by the variable's id
-	Adopt   map[string]string             // the variable's id by the part that it becomes
-	_       map[string]adopted            `name:"adopt" is:"short"`
+	Publish map[string]render.Published `name:"publish" is:"short"` // by the variable's id
+	Adopt   map[string]string           // the variable's id by the part that it becomes
+	_       map[string]adopted          `name:"adopt" is:"short"`
 
 	// At most one is set. Without one, the versions are keys.
 	PostgreSQL *PostgreSQL `name:"postgresql"`

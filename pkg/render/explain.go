@@ -111,7 +111,7 @@ func (p *parsed) certain(err error) bool {
 		case undefined, wrongNumber, wrongLiteral:
 			return true
 		case missingKey:
-			if strings.Contains(p.text, ".SecretsMap."+rule.name) {
+			if strings.Contains(p.text, ".SecretsMap."+rule.name) || p.ofParts {
 				return true
 			}
 		}

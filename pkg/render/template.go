@@ -38,7 +38,8 @@ func runTemplate(name, text string, entries []entry, budget *work) (secret.Value
 			secrets = append(secrets, templateSecret{e.alias, string(e.value)})
 		}
 	}
-	return parsed.execute(secrets, sets, budget)
+	r, data := newRun(secrets, sets)
+	return parsed.execute(r, data, budget)
 }
 
 // checkTemplate runs a template with placeholders. all permits every other alias
@@ -59,7 +60,8 @@ func checkTemplate(name, text string, aliases, sets []string, all bool) error {
 	for _, alias := range sets {
 		versions[alias] = []templateVersion{{ID: placeholder, Primary: true}}
 	}
-	content, err := parsed.execute(secrets, versions, nil)
+	r, data := newRun(secrets, versions)
+	content, err := parsed.execute(r, data, nil)
 	switch {
 	case err == nil:
 	case all:
@@ -76,6 +78,7 @@ type parsed struct {
 	name, text string
 	trees      map[string]*parse.Tree
 	used       map[string]bool // functions that text uses
+	ofParts    bool            // its data are the parts of a version
 }
 
 func parseTemplate(name, text string) (*parsed, error) {
@@ -93,7 +96,7 @@ func parseTemplate(name, text string) (*parsed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &parsed{name, text, trees, used}, nil
+	return &parsed{name: name, text: text, trees: trees, used: used}, nil
 }
 
 // run is one execution of a template.
@@ -105,14 +108,20 @@ type run struct {
 	out     buffer
 }
 
-func (p *parsed) execute(secrets []templateSecret, sets map[string][]templateVersion, budget *work) (content secret.Value, err error) {
+// newRun returns a run over secrets and sets, and its data.
+func newRun(secrets []templateSecret, sets map[string][]templateVersion) (*run, templateData) {
 	r := &run{work: work{left: maxWork}, secrets: make(map[string]any, len(secrets)), sets: sets}
+	for _, s := range secrets {
+		r.secrets[s.Alias] = s
+	}
+	return r, templateData{secrets, r.secrets}
+}
+
+// execute runs the template. It deducts its work from budget, unless that is nil.
+func (p *parsed) execute(r *run, data any, budget *work) (content secret.Value, err error) {
 	if budget != nil {
 		r.work.left = min(maxWork, budget.left)
 		defer func(before int) { budget.left -= before - r.work.left }(r.work.left)
-	}
-	for _, s := range secrets {
-		r.secrets[s.Alias] = s
 	}
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -129,7 +138,7 @@ func (p *parsed) execute(secrets []templateSecret, sets map[string][]templateVer
 			return secret.Value{}, err
 		}
 	}
-	if err := t.Execute(r, templateData{secrets, r.secrets}); err != nil {
+	if err := t.Execute(r, data); err != nil {
 		return secret.Value{}, err
 	}
 	return secret.New(r.out.b), nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
@@ -27,7 +28,7 @@ func (s *site) passwords(id string) Plan {
 	set := s.keys(nil)
 	set.Generate = generate.Config{Password: &generate.Password{}}
 	set.Schedule.General, set.Schedule.Every = true, 30*24*time.Hour
-	set.Publish = map[string]versions.Published{id: {Text: "password"}}
+	set.Publish = map[string]render.Published{id: {Text: "password"}}
 	return set
 }
 
@@ -46,7 +47,7 @@ func TestAPolicySaysHowOftenAndHowLong(t *testing.T) {
 		"a schedule of its own": {adjust: func(set *Plan) { set.Schedule.General = false }, every: 30 * day, length: 20},
 		"a length of its own":   {adjust: func(set *Plan) { set.Generate.Password.Length = 40 }, every: day, length: 40},
 		"no password of Syncer's": {adjust: func(set *Plan) {
-			set.Generate, set.Publish["shop"] = generate.Config{Random: 16}, versions.Published{Text: "key"}
+			set.Generate, set.Publish["shop"] = generate.Config{Random: 16}, render.Published{Text: "key"}
 		}, every: day, length: 16},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/test/proctest"
@@ -129,7 +130,7 @@ func TestCheckKnowsWhatVariablesHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine := s.keys(nil)
-	mine.Publish = map[string]versions.Published{"other": {Text: "key"}, "other/control": {Text: "key"}, "url": {Text: "key"}, "jwt-public": {Parts: []string{"key"}}}
+	mine.Publish = map[string]render.Published{"other": {Text: "key"}, "other/control": {Text: "key"}, "url": {Text: "key"}, "jwt-public": {Parts: []string{"key"}}}
 	mine.Adopt = map[string]string{"a": "other", "b": "other/control"}
 	mine.Generate = generate.Config{X509: &generate.X509{CA: "other"}}
 	s.Set("url", noCommand) // as people write for nothing

@@ -12,6 +12,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/test/faults"
@@ -162,7 +163,7 @@ func (s *site) engine(id string) *Rotator {
 		panic(err)
 	}
 	set := s.keys(nil)
-	set.ID, set.Publish = id, map[string]versions.Published{id + "/public": {Text: "key"}}
+	set.ID, set.Publish = id, map[string]render.Published{id + "/public": {Text: "key"}}
 	r, _ := s.rotator(client, "me", set)
 	r.config.Retry, r.config.Quiet, r.config.Interval = 5*time.Millisecond, 5*time.Millisecond, 100*time.Millisecond
 	return r

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -85,7 +86,7 @@ func TestThePublishedFollowsALostWrite(t *testing.T) {
 			s := newSite(t, conjurdtest.Strict())
 			client.Client = s.client
 			set := s.keys(nil)
-			set.Publish = map[string]versions.Published{"jwt-public": {Text: "key"}}
+			set.Publish = map[string]render.Published{"jwt-public": {Text: "key"}}
 			r, _ := s.rotator(s.client, "me", set)
 			r = through(client, r)
 			if err := r.Once(t.Context()); err != nil {

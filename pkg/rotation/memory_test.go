@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -84,7 +85,7 @@ func TestAnIdleEngineKeepsNothing(t *testing.T) {
 			client := &seen{Client: s.client}
 			set := s.logins(&outside{accepts: map[string]string{}})
 			set.Actuator = acted{set.Actuator.(*outside), client}
-			set.Publish = map[string]versions.Published{"url": {Text: "{{.user}}:{{.token}}"}, "jwt-public": {Parts: []string{"user"}}}
+			set.Publish = map[string]render.Published{"url": {Text: "{{.user}}:{{.token}}"}, "jwt-public": {Parts: []string{"user"}}}
 			r, _ := s.rotator(s.client, "me", set)
 			r = through(client, r)
 			for range 2 {

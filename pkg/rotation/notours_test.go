@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
@@ -38,7 +39,7 @@ func TestNothingHappensWhileAnotherRotatorChangesThePublished(t *testing.T) {
 	s := newSite(t)
 	o := &outside{accepts: map[string]string{}, inUse: []string{"a session"}}
 	set := s.logins(o)
-	set.Publish = map[string]versions.Published{"url": {Text: "{{.user}}:{{.token}}"}}
+	set.Publish = map[string]render.Published{"url": {Text: "{{.user}}:{{.token}}"}}
 	r, _ := s.rotator(s.client, "me", set)
 	client := &annotated{Client: s.client, id: "url"}
 	r = through(client, r)

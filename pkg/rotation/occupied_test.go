@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
@@ -21,12 +22,12 @@ func TestAnotherConfigurationsSetIsNeitherReplacedNorCopied(t *testing.T) {
 	}{
 		"publish": {
 			func(s *Plan) {
-				s.Publish = map[string]versions.Published{"other": {Text: "key"}, "other/control": {Text: "key"}, "unset": {Text: "key"}, "unset/control": {Text: "key"}, "url": {Text: "key"}}
+				s.Publish = map[string]render.Published{"other": {Text: "key"}, "other/control": {Text: "key"}, "unset": {Text: "key"}, "unset/control": {Text: "key"}, "url": {Text: "key"}}
 			},
 			[]string{`"other" holds a set of versions`, `"other/control" holds the commands of a set`, `"unset/control" holds the commands of a set`},
 		},
 		"publish a view": {
-			func(s *Plan) { s.Publish = map[string]versions.Published{"other": {Parts: []string{"key"}}} },
+			func(s *Plan) { s.Publish = map[string]render.Published{"other": {Parts: []string{"key"}}} },
 			[]string{`"other" holds a set of versions`},
 		},
 		"adopt": {
@@ -109,7 +110,7 @@ func TestWhatBecameASetLaterIsNotReplaced(t *testing.T) {
 		s := newSite(t)
 		published := func() Plan {
 			set := s.keys(nil)
-			set.Publish = map[string]versions.Published{"url": {Text: "key"}}
+			set.Publish = map[string]render.Published{"url": {Text: "key"}}
 			return set
 		}
 		r, _ := s.rotator(s.client, "me", published())
@@ -143,7 +144,7 @@ func TestWhatBecameASetLaterIsNotReplaced(t *testing.T) {
 func TestACommandIsObeyedThoughNothingIsPublished(t *testing.T) {
 	s := newSite(t)
 	set := s.keys(nil)
-	set.Publish = map[string]versions.Published{"jwt-public": {Parts: []string{"key"}}}
+	set.Publish = map[string]render.Published{"jwt-public": {Parts: []string{"key"}}}
 	r, _ := s.rotator(s.client, "me", set)
 	if err := r.Once(t.Context()); err != nil {
 		t.Fatal(err)

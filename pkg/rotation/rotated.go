@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/actuators"
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
@@ -24,8 +25,8 @@ type Plan struct {
 	// Timeout is the time limit of one act of Actuator, which enforces the limit itself.
 	// The step gets this time in addition to Config.Timeout; 0 adds nothing.
 	Timeout time.Duration
-	Publish map[string]versions.Published // by the variable's id
-	Adopt   map[string]string             // the variable's id, by the part that it becomes
+	Publish map[string]render.Published // by the variable's id
+	Adopt   map[string]string           // the variable's id, by the part that it becomes
 }
 
 // rotated is a set with its plan and its status.

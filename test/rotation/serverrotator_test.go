@@ -16,8 +16,8 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation"
-	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/test/proctest"
 	"github.com/secretsync/syncer/test/settest"
 )
@@ -77,7 +77,7 @@ func newServerRotator(t *testing.T) *serverRotator {
 func (r *serverRotator) publishes(heard *said) func(*rotation.Config) {
 	return func(c *rotation.Config) {
 		c.FromPolicy, c.Listener, c.Calm = true, heard, 2*time.Second
-		c.Sets[0].Publish = map[string]versions.Published{ownPassword: {Text: "password"}, "shop/username": {Text: "username"}}
+		c.Sets[0].Publish = map[string]render.Published{ownPassword: {Text: "password"}, "shop/username": {Text: "username"}}
 	}
 }
 

@@ -1,12 +1,12 @@
-package versions
+package render
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"strings"
-	"text/template"
 
+	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -18,7 +18,7 @@ type Published struct {
 
 // Of returns the value to publish for a set; false if there is no primary yet. The error
 // contains no byte of a part.
-func (p Published) Of(doc *Document) (secret.Value, bool, error) {
+func (p Published) Of(doc *versions.Document) (secret.Value, bool, error) {
 	primary, ok := doc.Primary()
 	switch {
 	case !ok:
@@ -33,56 +33,59 @@ func (p Published) Of(doc *Document) (secret.Value, bool, error) {
 
 // Check returns why a variable can never be published; sample is a version like those of
 // the set. Without parts, only problems that do not depend on them are found.
-func (p Published) Check(sample Version) error {
-	if sample.Parts == nil {
-		_, err := p.parse()
-		return err
-	}
+func (p Published) Check(sample versions.Version) error {
 	if p.Text != "" {
-		_, err := p.text(sample)
-		return err
+		if t, err := p.parse(); err != nil || sample.Parts == nil {
+			return err
+		} else if _, err := p.text(sample); err != nil && (t == nil || t.certain(err)) {
+			return err
+		}
+		return nil
 	}
-	var lacks []error
+	var missing []error
 	for _, part := range p.Parts {
-		lacks = append(lacks, sample.lacks(part))
+		if sample.Parts != nil {
+			missing = append(missing, lacks(sample, part))
+		}
 	}
-	return errors.Join(lacks...)
+	return errors.Join(missing...)
 }
 
 // parse returns the template; nil if the text is the name of a part.
-func (p Published) parse() (*template.Template, error) {
+func (p Published) parse() (*parsed, error) {
 	if !strings.Contains(p.Text, "{{") {
 		return nil, nil
 	}
-	t, err := template.New("").Option("missingkey=error").Parse(p.Text)
+	t, err := parseTemplate("publish", p.Text)
 	if err != nil {
 		return nil, fmt.Errorf("the template cannot be read: %w", err)
 	}
+	t.ofParts = true
 	return t, nil
 }
 
 // text returns the text of a version.
-func (p Published) text(v Version) (secret.Value, error) {
+func (p Published) text(v versions.Version) (secret.Value, error) {
 	t, err := p.parse()
 	switch {
 	case err != nil:
 		return secret.Value{}, err
 	case t == nil:
-		return secret.New(bytes.Clone(v.Parts[p.Text].Bytes())), v.lacks(p.Text)
+		return secret.New(bytes.Clone(v.Parts[p.Text].Bytes())), lacks(v, p.Text)
 	}
-	parts := map[string]string{}
+	parts := map[string]any{}
 	for name, part := range v.Parts {
 		parts[name] = string(part.Bytes())
 	}
-	var text bytes.Buffer
-	if err := t.Execute(&text, parts); err != nil {
-		return secret.Value{}, fmt.Errorf("the template cannot be filled in with the parts %q", v.PartNames())
+	text, err := t.execute(&run{work: work{left: maxWork}}, parts, nil)
+	if err != nil {
+		return secret.Value{}, fmt.Errorf("the template cannot be filled in with the parts %q: %w", v.PartNames(), err)
 	}
-	return secret.New(text.Bytes()), nil
+	return text, nil
 }
 
 // lacks returns an error if the version does not have a part.
-func (v Version) lacks(part string) error {
+func lacks(v versions.Version, part string) error {
 	if _, ok := v.Parts[part]; ok {
 		return nil
 	}
