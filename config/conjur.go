@@ -2,10 +2,15 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/secretsync/syncer/internal/certs"
@@ -31,6 +36,71 @@ func (l *loader) conjur(cfg *Config) {
 	l.certificates(c)
 }
 
+// proxies checks the proxy variables as net/http reads them. It ignores an
+// unparsable value, and connects directly. A value may contain a password, so no message
+// shows it.
+func (l *loader) proxies() {
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
+		if text := l.src.Getenv(name); text != "" && !isProxy(text) {
+			l.fail(name, "not the address of a proxy; write http://HOST:PORT")
+		}
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		if !isProxyExemption(l.src.Getenv(name)) {
+			l.fail(name, "not a list of hosts, domains, addresses and CIDR ranges; separate them by commas, without https:// or a path")
+		}
+	}
+	for _, name := range []string{"ALL_PROXY", "all_proxy"} {
+		if l.src.Getenv(name) != "" {
+			l.warn(name, "not used; set HTTPS_PROXY")
+		}
+	}
+}
+
+// isProxy reports whether a text is the address of a proxy. Without a scheme it is an
+// address of HTTP.
+func isProxy(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" || u.Host == "" {
+		if u, err = url.Parse("http://" + text); err != nil {
+			return false
+		}
+	}
+	known := slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme)
+	slip := u.Hostname() == "http" || u.Hostname() == "https" // http:/proxy, https//proxy
+	return known && !slip && isHost(u.Hostname()) && isPort(cmp.Or(u.Port(), "80")) && !strings.HasSuffix(u.Host, ":")
+}
+
+func isPort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && port > 0
+}
+
+// isProxyExemption reports whether a text is a list for NO_PROXY.
+func isProxyExemption(text string) bool {
+	for _, item := range strings.Split(text, ",") {
+		item = strings.TrimSpace(item)
+		_, _, isRange := net.ParseCIDR(item)
+		if item == "" || item == "*" || isRange == nil {
+			continue
+		}
+		if host, port, err := net.SplitHostPort(item); err == nil && isPort(port) {
+			item = host
+		}
+		if !isHost(strings.TrimPrefix(strings.TrimPrefix(item, "*"), ".")) {
+			return false
+		}
+	}
+	return true
+}
+
+// isHost reports whether a text can be the name or the address of a host.
+func isHost(text string) bool {
+	return text != "" && (net.ParseIP(text) != nil || !strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || strings.ContainsRune("/\\:;[]@?#%*", r)
+	}))
+}
+
 // authenticator sets the authenticator and checks its required settings.
 func (l *loader) authenticator(c *Conjur) {
 	switch {
@@ -39,7 +109,7 @@ func (l *loader) authenticator(c *Conjur) {
 		if c.AuthnType, _, err = parseAuthnURL(c.AuthnURL); err != nil {
 			l.fail(l.key("conjur.authnUrl"), "%v", err)
 		}
-	case c.APIKey.Len() > 0 || c.APIKeyFile != "":
+	case c.APIKey.Len() > 0 || c.APIKeyFile != "" || l.process["conjur.apiKey"].bad:
 		c.useAPIKey()
 	case !l.src.Assume.Connection && len(l.process["identities"].items) == 0:
 		l.fail(l.key("conjur.authnUrl"), "not set, and neither is CONJUR_AUTHN_API_KEY; set one of them")

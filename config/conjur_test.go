@@ -262,3 +262,74 @@ func TestAssumptions(t *testing.T) {
 	src.Assume.Namespace = true
 	load(t, src)
 }
+
+// A file that ends with a line break often becomes a variable. The break is no part of a
+// login, a key, an address or a path.
+func TestATrailingLineBreakIsRemoved(t *testing.T) {
+	env := connection.with(dict{
+		"CONJUR_APPLIANCE_URL": "https://conjur.example.com\n", "CONJUR_ACCOUNT": "acct\r\n", "CONJUR_AUTHN_LOGIN": "host/app\n",
+		"CONJUR_AUTHN_API_KEY": "canary\n\n", "CONJUR_HTTP_TIMEOUT": "7\n",
+	})
+	cfg, warnings := load(t, sources(t, group, env))
+	c := cfg.Conjur
+	if c.ApplianceURL != "https://conjur.example.com" || c.Account != "acct" || c.Login != "host/app" || string(c.APIKey.Bytes()) != "canary" || c.HTTPTimeout != 7*time.Second {
+		t.Errorf("got %q %q %q, a key of %d bytes, %v", c.ApplianceURL, c.Account, c.Login, c.APIKey.Len(), c.HTTPTimeout)
+	}
+	if len(warnings) != 5 {
+		t.Errorf("warnings %q, want one for each of 5 variables", warnings)
+	}
+	for _, w := range warnings {
+		if !strings.Contains(w.Message, "ends with a line break") || strings.Contains(w.Message, "canary") {
+			t.Errorf("%s: %s", w.Key, w.Message)
+		}
+	}
+	cfg, warnings = load(t, sources(t, group.with(dict{"authn-identity": "host/x\n"}), connection))
+	assertOne(t, warnings, "conjur.org/authn-identity", "ends with a line break")
+	if cfg.Conjur.Login != "host/x" {
+		t.Errorf("login %q", cfg.Conjur.Login)
+	}
+	cfg, _ = load(t, fileSources(t, "conjur: {account: \"acct\\n\"}", group, connection.with(dict{"CONJUR_ACCOUNT": ""})))
+	if cfg.Conjur.Account != "acct" {
+		t.Errorf("account %q", cfg.Conjur.Account)
+	}
+	inside := dict{"CONJUR_AUTHN_LOGIN": "host/\napp", "CONJUR_AUTHN_API_KEY": "can\nary", "CONJUR_ACCOUNT": "ac\tct"}
+	for name, value := range inside {
+		got := problems(t, sources(t, group, connection.with(dict{name: value})))
+		assertOne(t, got, name, "control character")
+		if strings.Contains(got[0].Message, "ary") {
+			t.Errorf("%s", got[0].Message)
+		}
+	}
+	assertOne(t, problems(t, sources(t, group, connection.with(dict{"CONJUR_ACCOUNT": "\n"}))), "CONJUR_ACCOUNT", "not set")
+}
+
+// A proxy that net/http would ignore is a connection past the proxy.
+func TestAProxyIsNeverIgnored(t *testing.T) {
+	for name, values := range map[string][]string{
+		"HTTPS_PROXY": {
+			"http://proxy:port", "http://pro xy:3128", "://proxy", "http:/proxy:3128", "https//proxy", "ftp://proxy:21", "http://", "http://proxy:99999", ":3128", "http://[::1", "canary\x7f", "proxy:3128 ", "http://proxy:3128\n",
+		},
+		"http_proxy": {"http://%zz"},
+		"NO_PROXY":   {"https://conjur.example.com", "conjur.example.com/api", "10.0.0.0/99", "a b", "a;b", "[::1", "a:b:c"},
+		"no_proxy":   {"a,b c"},
+	} {
+		for _, value := range values {
+			got := problems(t, sources(t, group, connection.with(dict{name: value})))
+			if assertOne(t, got, name, ""); len(got) == 1 && strings.Contains(got[0].Message, "canary") {
+				t.Errorf("%s=%q: %s", name, value, got[0].Message)
+			}
+		}
+	}
+	for name, values := range map[string][]string{
+		"HTTPS_PROXY": {"http://proxy:3128", "https://proxy.example.com", "proxy", "proxy:3128", "socks5://proxy:1080", "socks5h://proxy:1080", "http://[::1]:3128/", "10.0.0.1:80"},
+		"NO_PROXY":    {"*", "conjur.example.com", ".svc,.cluster.local", "*.example.com, 10.0.0.0/8", "10.0.0.1:443", "[::1]:80", "::1", "fd00::/8", "localhost:8443,"},
+	} {
+		for _, value := range values {
+			if got := problems(t, sources(t, group, connection.with(dict{name: value}))); got != nil {
+				t.Errorf("%s=%q: %q", name, value, got)
+			}
+		}
+	}
+	_, warnings := load(t, sources(t, group, connection.with(dict{"ALL_PROXY": "http://proxy:3128"})))
+	assertOne(t, warnings, "ALL_PROXY", "not used; set HTTPS_PROXY")
+}

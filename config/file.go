@@ -141,9 +141,12 @@ func (d *decoder) value(s setting, path string, at, node *yaml.Node) value {
 	case node.Value == "" && s.emptyIsUnset():
 		return value{}
 	default:
-		err = s.check(node.Value)
+		if s.oneLine(&v, d.report); v.text == "" && s.emptyIsUnset() {
+			return value{}
+		}
+		err = s.check(v.text)
 	}
-	if err != nil {
+	if err != nil && !v.bad {
 		d.fail(v.key, "%v", err)
 		v.bad = true
 	}

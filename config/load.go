@@ -104,6 +104,7 @@ func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err err
 		return nil, l.warnings, &InvalidError{l.problems}
 	}
 	l.addEnvironment(l.src.Getenv, &l.report)
+	l.proxies()
 	cfg = l.config()
 	switch {
 	case len(l.problems) == 0:
@@ -146,6 +147,7 @@ func (l *loader) config() *Config {
 func LoadConnection(getenv func(string) string) (Conjur, []Problem, error) {
 	l := newLoader(Sources{Getenv: getenv})
 	l.addEnvironment(getenv, &l.report)
+	l.proxies()
 	cfg := &Config{}
 	fill(fileSettings(), l.process, reflect.ValueOf(cfg))
 	l.conjur(cfg)

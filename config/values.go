@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -70,6 +71,9 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 		a := annotations[key]
 		val := value{text: a.value, key: key, set: true, bad: a.bad}
 		put := func() {
+			if group == nil {
+				s.oneLine(&val, r)
+			}
 			if (val.text != "" || a.bad || !s.emptyIsUnset()) && s.take(&val, r) {
 				v.put(s.name, group, val)
 			}
@@ -79,6 +83,22 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 		} else {
 			r.concerning(put, targets.FileKey(*group))
 		}
+	}
+}
+
+// oneLine removes line breaks from the end of a connection setting, such as those of a file
+// that became a variable. It refuses other control characters. Certificates have lines.
+func (s setting) oneLine(val *value, r *report) {
+	if !strings.HasPrefix(s.name, "conjur.") || s.name == "conjur.sslCertificate" || val.bad {
+		return
+	}
+	if text := strings.TrimRight(val.text, "\r\n"); text != val.text {
+		val.text = text
+		r.warn(val.key, "the value ends with a line break, which is removed; write it without one")
+	}
+	if strings.ContainsFunc(val.text, unicode.IsControl) {
+		r.fail(val.key, "the value contains a line break or another control character; remove it")
+		val.bad = true
 	}
 }
 
@@ -112,7 +132,7 @@ func (v *values) addEnvironment(getenv func(string) string, r *report) {
 			continue
 		}
 		val := value{text: getenv(s.env), key: s.env, set: true, env: true}
-		if s.take(&val, r) {
+		if s.oneLine(&val, r); val.text != "" && s.take(&val, r) {
 			v.process[s.name] = val
 		}
 	}

@@ -2,7 +2,11 @@ package conjur
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/secretsync/syncer/internal/advice"
 )
@@ -25,11 +29,18 @@ var statusAdvice = []struct {
 	{403, 403, nil, "check that the identity exists, and whether a gateway answered"},
 	{404, 404, logins, "check the account and the authenticator in the address"},
 	{404, 404, nil, "check the id, the privilege read, and whether the address is Conjur's"},
-	{407, 407, nil, "a proxy requires a login; check HTTPS_PROXY and NO_PROXY"},
+	{407, 407, nil, proxyLogin},
+	{426, 426, nil, oldHTTP},
 	{429, 429, nil, "Syncer retries; raise the limit of the server or the refresh interval"},
 	{500, 500, nil, "see Conjur's log; Syncer retries"},
+	{505, 505, nil, oldHTTP},
 	{501, 599, nil, "Conjur, or a gateway before it, is down or overloaded; check their health; Syncer retries"},
 }
+
+const (
+	proxyLogin = "it requires a login: list Conjur in NO_PROXY, or let the proxy pass Conjur without a login"
+	oldHTTP    = "let it, or the gateway before it, speak HTTP/1.1 too"
+)
 
 var (
 	logins = []Kind{KindAuthenticate, KindLogin}
@@ -40,6 +51,9 @@ var (
 )
 
 func (e *StatusError) advice() string {
+	if e.hint != "" {
+		return e.hint
+	}
 	for _, a := range statusAdvice {
 		if a.from <= e.Status && e.Status <= a.to && (a.kinds == nil || slices.Contains(a.kinds, e.Kind)) {
 			return a.text
@@ -48,13 +62,46 @@ func (e *StatusError) advice() string {
 	return ""
 }
 
+// hint says what to do about an answer whose address seems to be wrong. It contains only
+// the address to set. "" means that the status says enough. base is the configured
+// address.
+func hint(req *http.Request, base string, r *reply) string {
+	html := strings.HasPrefix(r.header.Get("Content-Type"), "text/html")
+	asked, err := url.Parse(base)
+	switch {
+	case err != nil:
+	case r.status >= 300 && r.status <= 399:
+		return redirectHint(req, asked, r.header.Get("Location"))
+	case html && len(r.body) > 0 && (r.status == http.StatusOK || r.status == http.StatusNotFound) && asked.Path == "":
+		return fmt.Sprintf("check the account and the authenticator in the address; set the address %s/api if this is Conjur Enterprise or Conjur Cloud", base)
+	}
+	return ""
+}
+
+// redirectHint returns the address of Conjur behind a redirect: where it leads, without
+// the path of the request. A redirect elsewhere leads to a host at least.
+func redirectHint(req *http.Request, asked *url.URL, location string) string {
+	to, err := url.Parse(location)
+	if err != nil || to.Host == "" || to.Scheme != "https" && to.Scheme != "http" {
+		return ""
+	}
+	at := (&url.URL{Scheme: to.Scheme, Host: to.Host}).String()
+	path, whole := strings.CutPrefix(req.URL.EscapedPath(), asked.EscapedPath())
+	if prefix, ok := strings.CutSuffix(to.EscapedPath(), path); ok && whole && path != "" {
+		return "set the address " + at + prefix
+	}
+	return "it redirects to " + at + "; set Conjur's address"
+}
+
 // advise adds to an error of a connection what to do about it, if that is known.
 func advise(err error) error {
 	switch {
 	case errors.Is(err, errTimeout):
 		return advice.Add(err, "check Conjur's load and the NetworkPolicy; Syncer retries")
 	case errors.Is(err, errBrokenAnswer):
-		return advice.Add(err, "a gateway may have answered; check the address, and see the gateway's log")
+		return advice.Add(err, "a gateway may have answered, or the server speaks only HTTP/2; check the address, and see the gateway's log")
+	case errors.Is(err, errOnlyHTTP2):
+		return advice.Add(err, oldHTTP)
 	case errors.Is(err, errNoTLS):
 		return advice.Add(err, "check the port and the scheme of the address")
 	}

@@ -12,6 +12,8 @@ type StatusError struct {
 	Status  int    // of the HTTP response itself
 	Code    string // Conjur's message code, such as CONJ00016E; often empty
 	Detail  string // why the answer is unusual; often empty
+
+	hint string // what to do about it; "" means what its status says
 }
 
 func (e *StatusError) Error() string {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,12 +59,13 @@ type reply struct {
 	body    []byte
 	endless bool   // only the end of the connection marked the end of the body
 	token   *Token // token of the request
+	hint    string // see StatusError
 }
 
 func (r *reply) wipe() { clear(r.body) }
 
 func (r *reply) statusError(detail string) *StatusError {
-	e := &StatusError{Kind: r.kind, Subject: r.subject, Status: r.status, Detail: detail}
+	e := &StatusError{Kind: r.kind, Subject: r.subject, Status: r.status, Detail: detail, hint: r.hint}
 	if r.status != http.StatusOK {
 		e.Code = messageCode(r.body)
 	}
@@ -164,6 +166,7 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 		}
 		return nil, fmt.Errorf("%s: %w", about(kind, subject), err)
 	}
+	r.hint = hint(req, c.base, r)
 	if r.status == http.StatusTooManyRequests || r.status >= 500 {
 		c.gate.pause(r.status, r.header.Get("Retry-After"))
 	}
@@ -189,8 +192,20 @@ func (c *Client) receive(req *http.Request, certificate *tls.Certificate, r *rep
 		return fmt.Errorf("%w of %d bytes (status %d)", errTooLarge, limit, r.status)
 	case err != nil:
 		return fmt.Errorf("status %d, but its body did not arrive: %w", r.status, plainError(err))
+	case r.isCompressed():
+		r.wipe()
+		return errCompressed
 	}
 	return nil
+}
+
+var errCompressed = errors.New("the answer is compressed, which Syncer did not ask for; switch off compression for Conjur in the gateway")
+
+// isCompressed reports whether a gateway compressed an answer of Conjur.
+func (r *reply) isCompressed() bool {
+	encoding := strings.ToLower(r.header.Get("Content-Encoding"))
+	known := encoding == "" || encoding == "identity" || encoding == "base64"
+	return !known && (r.status == http.StatusOK || r.status == http.StatusNotFound)
 }
 
 // gate blocks requests during a pause.

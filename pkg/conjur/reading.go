@@ -123,6 +123,8 @@ func (c *Client) reading(ctx context.Context, t *Token, kind Kind, subject strin
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, Reading{Form: TooLarge, Err: err}
+	case errors.Is(err, errCompressed):
+		return nil, Reading{Err: err}
 	case err != nil:
 		return nil, Reading{Form: Down, Err: &NoAnswerError{err}}
 	}

@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,11 +95,30 @@ func (w *wire) newClient(roots *x509.CertPool) *http.Client {
 			MaxIdleConnsPerHost:    connections,
 			IdleConnTimeout:        idleTimeout,
 			DisableCompression:     true, // Accept-Encoding carries Conjur's own "base64"
+			OnProxyConnectResponse: connected,
 			MaxResponseHeaderBytes: 256 << 10,
 		},
 		// A redirect could send the token elsewhere, and Conjur sends no redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// connected returns an error unless a proxy opened the connection.
+func connected(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	return &proxyError{answer.StatusCode}
+}
+
+// proxyError means that a proxy opens no connection to Conjur.
+type proxyError struct{ status int }
+
+func (e *proxyError) Error() string {
+	if e.status == http.StatusProxyAuthRequired {
+		return fmt.Sprintf("the proxy answered %d; %s", e.status, proxyLogin)
+	}
+	return fmt.Sprintf("the proxy answered %d; let it pass Conjur, or list Conjur in NO_PROXY", e.status)
 }
 
 // showing returns a client that presents the certificate, whatever the server
@@ -213,19 +234,26 @@ func plainError(err error) error {
 		}
 	}
 	var (
+		proxy     *proxyError
 		op        *net.OpError
 		untrusted *tls.CertificateVerificationError
 		record    tls.RecordHeaderError
 		alert     tls.AlertError
 	)
 	switch {
+	case errors.As(err, &proxy):
+		return proxy
+	case strings.Contains(err.Error(), beginOfHTTP2):
+		return errOnlyHTTP2
 	case errors.As(err, &untrusted):
 		return untrusted
 	case errors.As(err, &record):
 		return errNoTLS
+	case errors.As(err, &alert) && alert == noProtocol:
+		return errOnlyHTTP2
 	case errors.As(err, &alert):
 		return alert
-	case errors.As(err, &op):
+	case errors.As(err, &op) && !errors.Is(err, net.ErrClosed):
 		return op
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return http.ErrSchemeMismatch
@@ -233,7 +261,16 @@ func plainError(err error) error {
 	return errBrokenAnswer
 }
 
+const (
+	// beginOfHTTP2 is how net/http quotes the first frame of an HTTP/2 server, which
+	// begins with its length.
+	beginOfHTTP2 = `malformed HTTP response "\x00\x00`
+	// noProtocol is the alert no_application_protocol (RFC 7301).
+	noProtocol = tls.AlertError(120)
+)
+
 var (
+	errOnlyHTTP2    = errors.New("the server speaks only HTTP/2")
 	errNoTLS        = errors.New("the server does not speak TLS")
 	errBrokenAnswer = errors.New("the connection was closed before the answer ended, or the answer is not HTTP")
 )
