@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,4 +116,47 @@ func (c *Client) Annotate(ctx context.Context, w targets.Workload, version strin
 		return explain(fmt.Sprintf("annotating the pods of %s of namespace %s", w, w.Namespace), err, right{w.Namespace, w.Kind + "s.apps", "patch"})
 	}
 	return nil
+}
+
+// AnnotateSecret changes one annotation of a Secret to what f makes of it, and leaves all
+// else unchanged. A write is valid only for the state that was read. Without the right to
+// patch, AnnotateSecret updates.
+func (c *Client) AnnotateSecret(ctx context.Context, namespace, name, annotation string, f func(before string) string) (err error) {
+	for range mostConflicts {
+		if err = c.annotateSecret(ctx, namespace, name, annotation, f); !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	return explain("annotating secret "+namespace+"/"+name, err, right{namespace, "secrets", "patch"})
+}
+
+func (c *Client) annotateSecret(ctx context.Context, namespace, name, annotation string, f func(before string) string) error {
+	secrets := c.Core.Secrets(namespace)
+	s, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	defer clearValues(s)
+	text := f(s.Annotations[annotation])
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": s.ResourceVersion, "annotations": map[string]string{annotation: text},
+	}})
+	if err != nil {
+		return err
+	}
+	after, err := secrets.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: targets.FieldManager})
+	if apierrors.IsForbidden(err) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotation, text)
+		after, err = secrets.Update(ctx, s, metav1.UpdateOptions{FieldManager: targets.FieldManager})
+	}
+	clearValues(after)
+	return err
+}
+
+func clearValues(s *corev1.Secret) {
+	if s != nil {
+		for _, value := range s.Data {
+			clear(value)
+		}
+	}
 }

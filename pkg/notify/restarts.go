@@ -26,6 +26,11 @@ type Cluster interface {
 	// nothing and returns false.
 	Annotate(ctx context.Context, w targets.Workload, read targets.PodTemplate, annotations map[string]string) (bool, error)
 	Revision(ctx context.Context, namespace, secret string) (Revision, bool, error)
+	// Remember stores at a Secret what the workload has.
+	Remember(ctx context.Context, w targets.Workload, secret string, memo targets.RestartMemo) error
+	// HasPodsOf reports whether the workload has Pods that were created at that time or
+	// before.
+	HasPodsOf(ctx context.Context, w targets.Workload, at time.Time) (bool, error)
 }
 
 // Restart is the restart of one workload, with its reasons.
@@ -48,7 +53,7 @@ func (r Restart) String() string {
 	texts := make([]string, len(r.Because))
 	for i, s := range r.Because {
 		from := s.From
-		if from == "" {
+		if from == "" || from == targets.NeverRevised {
 			from = "?"
 		}
 		texts[i] = s.Name + " " + from + "→" + s.To
@@ -58,11 +63,13 @@ func (r Restart) String() string {
 
 // RestartListener is called, at each try, with each restart. It is also called with each
 // workload that could not be read or restarted, and with the affected Secrets, in
-// ascending order by name. Missing is called, once for all of them, with the workloads
+// ascending order by name. Reverted is called once with a restart that another client
+// reverted, and whether the workload was restarted again. Missing is called, once for all of them, with the workloads
 // that a Secret names but that do not exist.
 type RestartListener interface {
 	Restarted(Restart)
 	NotRestarted(w targets.Workload, secrets []string, err error)
+	Reverted(w targets.Workload, secret string, again bool)
 	Missing(namespace, secret string, err error)
 }
 
@@ -72,7 +79,7 @@ type Reporter interface {
 }
 
 // Restarts restarts workloads after changes of the Secrets that they use. It notes the
-// new revisions in their Pod templates. It reads from the cluster each time which
+// new revisions in their Pod templates, and remembers the restarts at the Secrets. It reads from the cluster each time which
 // workloads need a restart. Therefore a restart of this process, or another replica,
 // causes no restart, and no restart is forgotten. All fields except Quiet, PerHour
 // and Serves are required; Run must run.
@@ -112,6 +119,7 @@ type pendingRestart struct {
 	first, last time.Time // the first and the last change that asked for it
 	notBefore   time.Time
 	failures    int
+	checks      int // number of the check of an earlier restart; 0: a change asked for it
 }
 
 // Check compares the workloads of a namespace, each as "kind/name", with a Secret that
@@ -149,6 +157,14 @@ func (r *Restarts) addLocked(w targets.Workload, d *pendingRestart) {
 		return
 	}
 	maps.Copy(known.secrets, d.secrets)
+	switch {
+	case d.checks > 0: // whatever is pending checks too
+		return
+	case known.checks > 0:
+		d.secrets = known.secrets
+		*known = *d
+		return
+	}
 	if d.first.Before(known.first) {
 		known.first = d.first
 	}
@@ -212,9 +228,10 @@ func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRe
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	secrets := slices.Sorted(maps.Keys(d.secrets))
+	var restarted bool
 	var err error
 	if r.Serves == nil || r.Serves(w.Namespace) {
-		err = r.restart(ctx, w, secrets)
+		restarted, err = r.restart(ctx, w, secrets, d.checks > 0)
 	}
 	over, budget := errors.AsType[*budgetError](err)
 	_, gone := errors.AsType[*missingError](err)
@@ -223,6 +240,7 @@ func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRe
 	switch {
 	case err == nil || gone: // a missing one will be newer than the change it missed
 		r.Reporter.Report("restart of "+inNamespace(w), nil)
+		r.checkLater(w, d, restarted, now)
 		r.summarize(w.Namespace, now)
 		return
 	case budget:
@@ -240,4 +258,25 @@ func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRe
 	r.addLocked(w, d)
 	r.mu.Unlock()
 	r.summarize(w.Namespace, now)
+}
+
+// The owner of a workload may revert a restart before all Pods were replaced.
+const (
+	firstCheck = time.Minute
+	mostChecks = 3 // each four times as long after the one before
+)
+
+// checkLater schedules the next check of a restart.
+func (r *Restarts) checkLater(w targets.Workload, d *pendingRestart, restarted bool, now time.Time) {
+	check := &pendingRestart{secrets: d.secrets, first: now, last: now, checks: 1}
+	if !restarted {
+		if d.checks == 0 || d.checks == mostChecks {
+			return
+		}
+		check.checks = d.checks + 1
+	}
+	check.notBefore = now.Add(firstCheck << (2 * (check.checks - 1)))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addLocked(w, check)
 }

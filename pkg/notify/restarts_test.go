@@ -22,9 +22,10 @@ import (
 type cluster struct {
 	mu        sync.Mutex
 	templates map[targets.Workload]targets.PodTemplate
-	revisions map[string]notify.Revision // :: namespace/name → its revision
-	failure   error                      // of every call
-	during    func()                     // called with every call
+	revisions map[string]notify.Revision     // :: namespace/name → its revision
+	pods      map[targets.Workload]time.Time // when the oldest Pod was created; none: no Pods
+	failure   error                          // of every call
+	during    func()                         // called with every call
 	calls     int
 	writes    []string // "workload annotation=value …"
 }
@@ -94,7 +95,55 @@ func (c *cluster) revise(namespace, secret string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.revisions[namespace+"/"+secret]
-	c.revisions[namespace+"/"+secret] = notify.Revision{Number: r.Number + 1, At: time.Now()}
+	memos := maps.Clone(r.Restarts)
+	if memos == nil {
+		memos = targets.RestartMemos{}
+	}
+	var named []string
+	for w := range c.templates {
+		if w.Namespace == namespace {
+			named = append(named, w.String())
+		}
+	}
+	previous := ""
+	if r.Number > 0 {
+		previous = fmt.Sprint(r.Number)
+	}
+	memos.Revised(named, previous, fmt.Sprint(r.Number+1))
+	c.revisions[namespace+"/"+secret] = notify.Revision{Number: r.Number + 1, At: time.Now(), Restarts: memos}
+}
+
+func (c *cluster) Remember(_ context.Context, w targets.Workload, secret string, memo targets.RestartMemo) error {
+	if err := c.called(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.revisions[w.Namespace+"/"+secret]
+	r.Restarts = maps.Clone(r.Restarts)
+	if r.Restarts == nil {
+		r.Restarts = targets.RestartMemos{}
+	}
+	r.Restarts[w.String()] = memo
+	c.revisions[w.Namespace+"/"+secret] = r
+	return nil
+}
+
+func (c *cluster) HasPodsOf(_ context.Context, w targets.Workload, at time.Time) (bool, error) {
+	err := c.called()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	oldest, any := c.pods[w]
+	return any && !oldest.After(at), err
+}
+
+// revert removes the annotations of a Pod template, as an owner does that replaces it.
+func (c *cluster) revert(w targets.Workload) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.templates[w]
+	t.Annotations = nil
+	c.templates[w] = t
 }
 
 func (c *cluster) fail(err error) {
@@ -109,6 +158,7 @@ type watch struct {
 	restarts []notify.Restart
 	reports  []string // "subject: error"
 	failed   []string // "workload secret … error"
+	reverted []string // "workload secret again"
 }
 
 // told is what was seen so far.
@@ -129,6 +179,12 @@ func (w *watch) NotRestarted(workload targets.Workload, secrets []string, err er
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed = append(w.failed, fmt.Sprint(workload.Namespace, "/", workload, " ", strings.Join(secrets, " "), " ", err))
+}
+
+func (w *watch) Reverted(workload targets.Workload, secret string, again bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reverted = append(w.reverted, fmt.Sprint(workload.Namespace, "/", workload, " ", secret, " ", again))
 }
 
 func (w *watch) Missing(namespace, secret string, err error) {
@@ -259,7 +315,7 @@ func TestAWorkloadWithoutAnnotationIsRestartedOnlyIfItIsOlder(t *testing.T) {
 		noted   string
 		restart bool
 	}{
-		{"older than a change", 2, false, false, "", true},
+		{"older than a change of a Secret that did not name it", 2, false, false, "", false},
 		{"newer than a change", 2, false, true, "", false},
 		{"older than the first filling", 1, true, false, "", false},
 		{"newer, but noted an earlier revision", 3, false, true, "2", true},
@@ -290,6 +346,83 @@ func TestAWorkloadWithoutAnnotationIsRestartedOnlyIfItIsOlder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a Secret remembers counts, whatever the owner of the workload does to its template.
+func TestMemosDecideWhetherAWorkloadIsRestarted(t *testing.T) {
+	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of virtual time
+	for _, test := range []struct {
+		name    string
+		memo    targets.RestartMemo
+		noted   string
+		created time.Duration // of the workload, relative to the revision 3
+		oldPods bool
+		restart bool
+		after   targets.RestartMemo
+	}{
+		{"changed since", targets.RestartMemo{Revision: "2"}, "", -1, true, true, targets.RestartMemo{Revision: "3", Restarts: 1}},
+		{"changed since, and reverted before", targets.RestartMemo{Revision: "2", Restarts: 3}, "", -1, true, true, targets.RestartMemo{Revision: "3", Restarts: 1}},
+		{"changed since, but the workload is newer", targets.RestartMemo{Revision: "2"}, "1", 1, false, false, targets.RestartMemo{Revision: "2"}},
+		{"a process died after the restart", targets.RestartMemo{Revision: "2"}, "3", -1, true, false, targets.RestartMemo{Revision: "3", Restarts: 1}},
+		{"restarted", targets.RestartMemo{Revision: "3", Restarts: 1}, "3", -1, true, false, targets.RestartMemo{Revision: "3", Restarts: 1}},
+		{"named only later", targets.RestartMemo{Revision: "3"}, "", -1, true, false, targets.RestartMemo{Revision: "3"}},
+		{"named again", targets.RestartMemo{Revision: "3"}, "1", -1, true, false, targets.RestartMemo{Revision: "3"}},
+		{"reverted when all Pods were new", targets.RestartMemo{Revision: "3", Restarts: 1}, "", -1, false, false, targets.RestartMemo{Revision: "3", Restarts: 3}},
+		{"reverted while a Pod was old", targets.RestartMemo{Revision: "3", Restarts: 1}, "2", -1, true, true, targets.RestartMemo{Revision: "3", Restarts: 2}},
+		{"reverted too often", targets.RestartMemo{Revision: "3", Restarts: 3}, "", -1, true, false, targets.RestartMemo{Revision: "3", Restarts: 3}},
+		{"the Secret is an earlier one", targets.RestartMemo{Revision: "4", Restarts: 1}, "4", -1, true, true, targets.RestartMemo{Revision: "3", Restarts: 1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster()
+				c.templates[web] = targets.PodTemplate{Created: began.Add(test.created * time.Hour), Annotations: map[string]string{"conjur.org/secret-revision.db": test.noted}}
+				c.revisions["shop/db"] = notify.Revision{Number: 3, At: began, Restarts: targets.RestartMemos{"deployment/web": test.memo}}
+				if test.oldPods {
+					c.pods = map[targets.Workload]time.Time{web: began.Add(-time.Minute)}
+				}
+				for i := range 3 { // three starts
+					r, seen, end := restarting(t, c, 0)
+					r.Check("shop", "db", use)
+					time.Sleep(time.Minute - time.Second)
+					end()
+					if restarted := len(seen.restarts) > 0; restarted != (test.restart && i == 0) {
+						t.Errorf("start %d: restarted: %v", i, restarted)
+					}
+				}
+				if now := c.revisions["shop/db"].Restarts["deployment/web"]; now != test.after {
+					t.Errorf("remembered %+v, want %+v", now, test.after)
+				}
+			})
+		})
+	}
+}
+
+// An owner that reverts each restart at once is named, and causes no endless restarts.
+func TestARevertedRestartIsRepeatedAndReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(web)
+		c.pods = map[targets.Workload]time.Time{web: time.Now()}
+		time.Sleep(time.Second)
+		c.revise("shop", "db")
+		all := &watch{}
+		r, seen, end := restarting(t, c, 0)
+		r.Check("shop", "db", use)
+		for range 4 {
+			for range 60 {
+				time.Sleep(time.Minute)
+				c.revert(web)
+			}
+			end() // another start changes nothing
+			all.restarts, all.reverted = append(all.restarts, seen.restarts...), append(all.reverted, seen.reverted...)
+			r, seen, end = restarting(t, c, 0)
+			r.Check("shop", "db", use)
+		}
+		end()
+		seen = all
+		if len(seen.restarts) != 3 || !slices.Equal(seen.reverted, []string{"shop/deployment/web db true", "shop/deployment/web db true"}) {
+			t.Errorf("restarted %v; reverted %q", seen.restarts, seen.reverted)
+		}
+	})
 }
 
 func TestASecretWithoutRevisionRestartsNothing(t *testing.T) {

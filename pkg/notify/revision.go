@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // Revision says how often a Secret's data have changed, and when they last changed. It
@@ -16,6 +18,8 @@ type Revision struct {
 	At     time.Time
 	// First means that nobody can have used the Secret before.
 	First bool
+	// Restarts says for which workloads the Secret needs no restart.
+	Restarts targets.RestartMemos
 }
 
 // ParseRevision parses a revision from two annotations of a Secret: a decimal number, and
@@ -48,12 +52,49 @@ func TemplateAnnotation(secret string) string {
 	return annotationDomain + annotationName + secret
 }
 
-// current reports whether a workload's Pods have the revision or a later one. That is so
-// if their template says so, or if they cannot have started before the revision. The Pods
-// waited for the first revision.
-func (r Revision) current(annotation string, created time.Time) bool {
-	if annotation != "" {
-		return annotation == strconv.FormatInt(r.Number, 10)
+// mostRestarts limits the restarts of a workload for one revision. The owner of a workload
+// may revert each of them.
+const mostRestarts = 3
+
+// need is what a revision needs from a workload.
+type need struct {
+	restart  bool
+	memo     *targets.RestartMemo // to remember at the Secret, after the restart; nil: nothing
+	reverted bool                 // the owner of the workload reverted an earlier restart
+}
+
+// needs returns what the revision needs from a workload with this annotation. The Secret
+// remembers the last revision that the workload has. Without that, the annotation does:
+// earlier versions of Syncer kept nothing else. A Secret of which neither says anything
+// was in use before it named the workload. hasOld reports whether Pods of the workload are
+// as old as the revision.
+func (r Revision) needs(w targets.Workload, annotation string, created time.Time, hasOld func() (bool, error)) (need, error) {
+	number := strconv.FormatInt(r.Number, 10)
+	memo, remembered := r.Restarts[w.String()]
+	next := &targets.RestartMemo{Revision: number, Restarts: 1}
+	switch {
+	case annotation == number && remembered && memo.Revision != number:
+		return need{memo: next}, nil // a process died between restart and memo
+	case annotation == number:
+		return need{}, nil
+	case !remembered && annotation == "":
+		return need{}, nil
+	case !remembered:
+		return need{restart: true, memo: next}, nil
+	case memo.Revision != number && created.After(r.At):
+		return need{}, nil
+	case memo.Revision != number:
+		return need{restart: true, memo: next}, nil
+	case memo.Restarts == 0 || memo.Restarts >= mostRestarts:
+		return need{}, nil
 	}
-	return r.First || created.After(r.At)
+	old, err := hasOld()
+	if err != nil {
+		return need{}, err
+	}
+	next.Restarts = mostRestarts // the Pods are newer than the revision: nothing is left to do
+	if old {
+		next.Restarts = memo.Restarts + 1
+	}
+	return need{restart: old, memo: next, reverted: true}, nil
 }

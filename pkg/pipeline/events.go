@@ -31,6 +31,7 @@ const (
 	reasonHeld      = "RemovalHeld"
 	reasonRestarted = "Restarted"
 	reasonStays     = "RestartFailed"
+	reasonReverted  = "RestartReverted"
 	reasonExpiring  = "Expiring"
 	reasonNoPull    = "PullSecretFailed"
 	reasonOnDisk    = "SecretsOnDisk"
@@ -148,6 +149,15 @@ func (e *events) NotRestarted(w targets.Workload, secrets []string, err error) {
 		message := fmt.Sprintf("%s cannot be restarted when this changes: %v", w, err)
 		e.event(targets.KubeSecretKey(w.Namespace, name), corev1.EventTypeWarning, reasonStays, message)
 	}
+}
+
+// Reverted reports on a Secret that another client reverted the restart of a workload.
+func (e *events) Reverted(w targets.Workload, secret string, again bool) {
+	message := fmt.Sprintf("another client reverted the restart of %s; its Pods are newer than the data", w)
+	if again {
+		message = fmt.Sprintf("another client reverted the restart of %s before all its Pods were replaced; it was restarted again", w)
+	}
+	e.event(targets.KubeSecretKey(w.Namespace, secret), corev1.EventTypeWarning, reasonReverted, message)
 }
 
 // Missing reports on a Secret the workloads that it names but that do not exist.

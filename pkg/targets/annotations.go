@@ -18,6 +18,8 @@ const (
 	// FilledAnnotation is the revision that filled a Secret without any of our content.
 	// Nobody can have used the Secret before that revision.
 	FilledAnnotation = "conjur.org/secret-filled"
+	// RestartsAnnotation contains, by workload, the RestartMemo of the Secret, in JSON.
+	RestartsAnnotation = "conjur.org/restarted"
 	// MembersAnnotation lists, in packed form, the variables in the data that only a
 	// wildcard includes and that the data do not name. It contains no value.
 	MembersAnnotation = "conjur.org/secret-variables"
@@ -34,7 +36,7 @@ const PullSecretsAnnotation = "conjur.org/pull-secrets"
 // Annotations that Syncer writes with the data do not.
 func Defines(annotation string) bool {
 	switch annotation {
-	case RevisionAnnotation, RevisedAnnotation, FilledAnnotation, MembersAnnotation, RotationAnnotation:
+	case RevisionAnnotation, RevisedAnnotation, FilledAnnotation, RestartsAnnotation, MembersAnnotation, RotationAnnotation:
 		return false
 	}
 	return strings.HasPrefix(annotation, "conjur.org/")

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 
 	"github.com/secretsync/syncer/test/kubetest"
@@ -85,6 +86,57 @@ func TestWorkloadIsRestartedOnceForSeveralSecrets(t *testing.T) {
 	before, _ := revisions()
 	w.Renew("a")
 	eventually(t, "the next restart", func() bool { a, _ := revisions(); return a != before })
+	p.Stop()
+}
+
+// TestOwnerThatOverwritesThePodTemplate causes no restarts, and neither does a newly named
+// workload.
+func TestOwnerThatOverwritesThePodTemplate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
+	w.Variables("a")
+	w.deployment("later")
+	deployments := w.deployment("shop")
+	noted := func(name string) string {
+		d, err := deployments.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Spec.Template.Annotations["conjur.org/secret-revision.db"]
+	}
+	revert := func() {
+		if _, err := deployments.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"annotations":null}}}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.secret("db", map[string]string{"a": "a"}, func(s *corev1.Secret) { s.Annotations["conjur.org/restart-workloads"] = "deployment/shop" })
+	p := w.start()
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
+	w.Renew("a")
+	eventually(t, "the restart", func() bool { return noted("shop") != "" })
+	remembered := func() string { return w.read("db").Annotations["conjur.org/restarted"] }
+	eventually(t, "the memo", func() bool { return strings.Contains(remembered(), noted("shop")) })
+	p.Stop()
+	revert()
+	if _, err := plane.Core.Secrets(w.namespace).Patch(t.Context(), "db", types.MergePatchType, []byte(`{"metadata":{"annotations":{"conjur.org/restart-workloads":"deployment/shop, deployment/later"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		p = w.start()
+		eventually(t, "ready", w.ready)
+		w.polls(4)
+		p.Stop()
+		if noted("shop") != "" || noted("later") != "" {
+			t.Fatal("restarted without a change")
+		}
+	}
+	if events := w.events("db", "RestartReverted"); len(events) != 1 {
+		t.Errorf("the Events are %q, want one", events)
+	}
+	p = w.start()
+	w.Renew("a")
+	eventually(t, "a restart of both", func() bool { return noted("shop") != "" && noted("later") == noted("shop") })
 	p.Stop()
 }
 

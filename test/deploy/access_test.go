@@ -62,23 +62,23 @@ func TestRights(t *testing.T) {
 			"syncer": {
 				"configmaps get list watch [templates]", "deployments.apps get patch [shop]", "events create patch",
 				leases + "create", leases + "get update [syncer]",
-				"secrets create [c]", "secrets get list watch patch [a b c]", "statefulsets.apps get patch [db]",
+				"pods list", "secrets create [c]", "secrets get list watch patch [a b c]", "statefulsets.apps get patch [db]",
 			},
 		}},
 		"listed elsewhere": {conjurWith("kubernetes: {secrets: [a, {name: b, namespace: shop, restart: [daemonset/x], pullSecretFor: [default]}]}"), map[string][]string{
 			"syncer": {"events create patch", leases + "create", leases + "get update [syncer]", "secrets get list watch patch [a]"},
-			"shop":   {"daemonsets.apps get patch [x]", "events create patch", "secrets get list watch patch [b]", "serviceaccounts get patch [default]"},
+			"shop":   {"daemonsets.apps get patch [x]", "events create patch", "pods list", "secrets get list watch patch [b]", "serviceaccounts get patch [default]"},
 		}},
 		"asked for by annotations": {connection + "access: {configMaps: [templates], workloads: [deployment/shop], serviceAccounts: [builder]}", map[string][]string{
 			"syncer": {
 				"configmaps get list watch [templates]", "deployments.apps get patch [shop]", "events create patch",
-				leases + "create", leases + "get update [syncer]", "secrets get list watch patch", "serviceaccounts get patch [builder]",
+				leases + "create", leases + "get update [syncer]", "pods list", "secrets get list watch patch", "serviceaccounts get patch [builder]",
 			},
 		}},
 		"all that annotations may ask for": {connection + `access: {configMaps: ["*"], workloads: ["*"], serviceAccounts: ["*"]}`, map[string][]string{
 			"syncer": {
 				"configmaps get list watch", "daemonsets.apps get patch", "deployments.apps get patch", "events create patch",
-				leases + "create", leases + "get update [syncer]", "secrets get list watch patch", "serviceaccounts get patch", "statefulsets.apps get patch",
+				leases + "create", leases + "get update [syncer]", "pods list", "secrets get list watch patch", "serviceaccounts get patch", "statefulsets.apps get patch",
 			},
 		}},
 		"sets that are asked for": {conjurWith("rotation: {sets: [" +

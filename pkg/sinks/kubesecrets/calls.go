@@ -194,7 +194,9 @@ func (k *Sink) metadata(r records.Record, live *corev1.Secret, e *secretEdit) ap
 		Annotations: among(live.Annotations, e.owned.names("metadata", "annotations"), isNew),
 	}
 	if e.changed {
-		setStamp(meta.Annotations, nextStamp(r, live.Annotations, e.content(live.Type), e.first, k.now()))
+		stamp := nextStamp(r, live.Annotations, e.content(live.Type), e.first, k.now())
+		setStamp(meta.Annotations, stamp)
+		noteRestarts(meta.Annotations, r, live.Annotations, stamp)
 	}
 	if e.members != nil {
 		delete(meta.Annotations, targets.MembersAnnotation)

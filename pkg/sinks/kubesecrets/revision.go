@@ -1,6 +1,7 @@
 package kubesecrets
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -60,4 +61,24 @@ func nextRevision(current string, now time.Time) string {
 		n = 0
 	}
 	return strconv.FormatInt(max(n+1, now.UnixMilli()), 10)
+}
+
+// noteRestarts adds the annotation that says which workloads need a restart for a write.
+// It is part of that write, so that no crash can lose the restart. A Secret that was
+// deleted gets its last annotation again.
+func noteRestarts(annotations map[string]string, r records.Record, live map[string]string, next records.Stamp) {
+	last := r.Status.Revision
+	text, noted := live[targets.RestartsAnnotation]
+	if !noted {
+		text = last.Restarts
+	}
+	named := r.Spec.Secret.Restart
+	previous := cmp.Or(live[targets.RevisionAnnotation], last.Stamp.Number)
+	memos := targets.ParseRestartMemos(text)
+	if next.Number != next.Filled && next.Number != previous {
+		memos.Revised(named, previous, next.Number)
+	}
+	if noted || len(memos) > 0 {
+		annotations[targets.RestartsAnnotation] = memos.String()
+	}
 }

@@ -79,7 +79,11 @@ func Version(uid types.UID, resourceVersion string) string {
 
 // sight returns the state of a Secret and our part of its content.
 func (k *Sink) sight(r records.Record, live *corev1.Secret, ours map[string][]byte) records.Sight {
-	return records.Sight{Version: Version(live.UID, live.ResourceVersion), Revision: revisionOf(r, stampOf(live.Annotations), ours)}
+	revision := revisionOf(r, stampOf(live.Annotations), ours)
+	if memos, ok := live.Annotations[targets.RestartsAnnotation]; ok {
+		revision.Restarts = memos
+	}
+	return records.Sight{Version: Version(live.UID, live.ResourceVersion), Revision: revision}
 }
 
 // Read returns the keys that are ours. The state is stale if our field manager does

@@ -176,6 +176,47 @@ func TestRevisionOfWhatIsMadeAnew(t *testing.T) {
 	}
 }
 
+// A write of the data says which workloads need a restart for it.
+func TestWritesSayWhatMustBeRestarted(t *testing.T) {
+	k := newKube(t)
+	target := k.target("s", "a")
+	k.make(t, "s", "", "f", "foreign")
+	var revisions []string
+	write := func(value string, named ...string) {
+		t.Helper()
+		target.Secret.Restart = named
+		k.sync(t, target, map[string]string{"a": value})
+		revisions = append(revisions, k.get(t, "s").Annotations[targets.RevisionAnnotation])
+	}
+	assert := func(want targets.RestartMemos) {
+		t.Helper()
+		if got := targets.ParseRestartMemos(k.get(t, "s").Annotations[targets.RestartsAnnotation]); !maps.Equal(got, want) {
+			t.Errorf("the memos are %v, want %v; the revisions were %q", got, want, revisions)
+		}
+	}
+	write("1", "deployment/web")
+	assert(targets.RestartMemos{}) // nobody can have used it before
+	write("2", "deployment/web")
+	pending := targets.RestartMemos{"deployment/web": {Revision: revisions[0]}}
+	assert(pending)
+	write("2", "deployment/web", "deployment/new") // named without a change of the data
+	assert(pending)
+	write("3", "deployment/web", "deployment/new")
+	pending["deployment/new"] = targets.RestartMemo{Revision: revisions[1]}
+	assert(pending)
+
+	k.read(t, target)
+	must(t, k.secrets.Delete(t.Context(), "s", metav1.DeleteOptions{}))
+	k.make(t, "s", "", "f", "foreign")
+	k.forget("s")
+	write("3", "deployment/web", "deployment/new") // the same data: what was pending is pending
+	assert(pending)
+
+	write("4", "deployment/web")
+	pending["deployment/new"] = targets.RestartMemo{Revision: revisions[len(revisions)-1]} // no longer named
+	assert(pending)
+}
+
 // The version in the status tells our own writes from those of others.
 func TestNews(t *testing.T) {
 	k := newKube(t)

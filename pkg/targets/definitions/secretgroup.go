@@ -74,7 +74,7 @@ func groupPrefixes() []string {
 // Secret.
 func KnownAnnotation(key string) bool {
 	switch key {
-	case restartWorkloads, targets.RevisionAnnotation, targets.RevisedAnnotation, targets.FilledAnnotation, targets.MembersAnnotation, targets.RotationAnnotation:
+	case restartWorkloads, targets.RevisionAnnotation, targets.RevisedAnnotation, targets.FilledAnnotation, targets.RestartsAnnotation, targets.MembersAnnotation, targets.RotationAnnotation:
 		return true
 	}
 	return slices.ContainsFunc(groupPrefixes(), func(prefix string) bool { return strings.HasPrefix(key, prefix) })

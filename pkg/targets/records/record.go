@@ -90,6 +90,8 @@ func (s *Status) See(found Sight) {
 type Revision struct {
 	Print Print
 	Stamp Stamp
+	// Restarts is the value of the annotation targets.RestartsAnnotation.
+	Restarts string
 }
 
 // Stamp contains the values of the annotations targets.RevisionAnnotation,

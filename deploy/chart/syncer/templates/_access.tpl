@@ -99,7 +99,11 @@ and "create" are names; an empty list means any. "configMaps", "workloads" and
   {{- end }}
 {{- end }}
 {{- if $needs.workloads }}
-# Restarts workloads when the data of their Secrets changed.
+# Restarts workloads when the data of their Secrets changed. If another client reverts a
+# restart, only the Pods show whether it was complete.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list]
 {{- range $kind := list "deployment" "statefulset" "daemonset" }}
 {{- $names := list }}
 {{- range $needs.workloads }}
