@@ -18,14 +18,13 @@ type login struct {
 	*world
 	authenticator string // such as authn-iam/prod
 	annotated     string // the host's annotations
-	denied        string // what the log says when the host may not log in
 }
 
 // newLogin makes a world whose access tokens end soon, so that there are
 // several logins.
 func newLogin(t *testing.T, authenticator, host, annotations string, options ...conjurdtest.Option) *login {
 	t.Helper()
-	l := &login{authenticator: authenticator, annotated: annotations, denied: "the server answered 403"}
+	l := &login{authenticator: authenticator, annotated: annotations}
 	l.world = newWorld(t, append(options, conjurdtest.TokenTTL(4*time.Second))...)
 	l.Host = host
 	delete(l.Env, "CONJUR_AUTHN_API_KEY")
@@ -68,7 +67,7 @@ func (l *login) survives(troubles ...trouble) {
 	l.await("db.json", l.Value["db/password"])
 	l.awaitProvided()
 	troubles = append(troubles, trouble{
-		name: "the host is revoked", begin: func() { l.member("!revoke") }, end: func() { l.member("!grant") }, named: l.denied,
+		name: "the host is revoked", begin: func() { l.member("!revoke") }, end: func() { l.member("!grant") }, named: "the server answered 403",
 	})
 	for _, x := range troubles {
 		l.meets(p, x)
@@ -168,7 +167,6 @@ func TestLoginByJWT(t *testing.T) {
 	t.Parallel()
 	l := newLogin(t, "authn-jwt/kubernetes", "apps/app", "")
 	l.Server.EnableJWT("kubernetes", "apps", "app")
-	l.denied = refused // unlike that of all others
 	delete(l.Env, "CONJUR_AUTHN_LOGIN")
 	l.Env["JWT_TOKEN_PATH"] = l.Path("token")
 	project := func(life time.Duration) { // as the kubelet does, at once

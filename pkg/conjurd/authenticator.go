@@ -30,7 +30,7 @@ const (
 // its webservice.
 var settings = map[authenticatorKind][]string{
 	authnJWT: {
-		"public-keys", "jwks-uri", "ca-cert", "issuer", "audience", "token-app-property", "identity-path",
+		"public-keys", "jwks-uri", "provider-uri", "ca-cert", "issuer", "audience", "token-app-property", "identity-path",
 		"enforced-claims", "claim-aliases",
 	},
 	authnK8s:   {"ca/cert", "ca/key"},
@@ -61,11 +61,13 @@ func newAuthenticator(kind authenticatorKind, c *call) *authenticator {
 	return &authenticator{kind: kind, account: c.account(), service: c.vars["service"]}
 }
 
-func (a *authenticator) id() string {
+func (a *authenticator) id() string { return "conjur/" + a.name() }
+
+func (a *authenticator) name() string {
 	if a.service == "" {
-		return "conjur/" + string(a.kind)
+		return string(a.kind)
 	}
-	return "conjur/" + string(a.kind) + "/" + a.service
+	return string(a.kind) + "/" + a.service
 }
 
 func (a *authenticator) webservice() string {
@@ -79,9 +81,9 @@ func (a *authenticator) read(tx *store.Tx) error {
 	case err != nil:
 		return err
 	case o == nil:
-		return fmt.Errorf("there is no webservice %s", a.id())
+		return fmt.Errorf("CONJ00005E Webservice '%s' not found", a.name())
 	case o.Disabled:
-		return fmt.Errorf("%s is switched off", a.id())
+		return fmt.Errorf("CONJ00004E '%s' is not enabled", a.name())
 	}
 	a.setting = map[string]string{}
 	for _, name := range settings[a.kind] {
@@ -94,7 +96,7 @@ func (a *authenticator) read(tx *store.Tx) error {
 			return err
 		}
 		if version == 0 {
-			return fmt.Errorf("%s/%s has no value", a.id(), name)
+			return fmt.Errorf("CONJ00037E Missing value for resource: %s", id)
 		}
 		a.setting[name] = string(value)
 	}

@@ -1,6 +1,7 @@
 package conjurd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -78,6 +79,8 @@ func azureIdentity(claims jwt.Claims) (map[string]string, error) {
 // googleIssuer issues the identity tokens of Google's machines.
 const googleIssuer = "https://accounts.google.com"
 
+func (s *Server) googleIssuer() string { return cmp.Or(s.opt.GoogleIssuer, googleIssuer) }
+
 // authenticateGCP returns an access token for the host that the audience of a
 // Google token names.
 func (s *Server) authenticateGCP(c *call) reply {
@@ -94,10 +97,7 @@ func (s *Server) checkGCP(c *call, a *authenticator) (role string, err error) {
 	if err := s.view(c.ctx(), a.read); err != nil {
 		return "", err
 	}
-	issuer := s.opt.GoogleIssuer
-	if issuer == "" {
-		issuer = googleIssuer
-	}
+	issuer := s.googleIssuer()
 	claims, err := s.verifyFetched(c.ctx(), token, issuer+discovery, "", jwt.Expectation{Issuer: issuer})
 	if err != nil {
 		return "", err

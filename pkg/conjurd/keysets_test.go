@@ -1,13 +1,12 @@
 package conjurd
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -25,7 +24,6 @@ type keyServer struct {
 	t       *testing.T
 	now     func() time.Time
 	kid     string
-	key     ed25519.PrivateKey
 	set     atomic.Pointer[[]byte] // nil: down
 	fetches atomic.Int64
 	server  *Server
@@ -52,24 +50,23 @@ func newKeyServer(t *testing.T, now func() time.Time) *keyServer {
 	return k
 }
 
+// rotate publishes the shared key under another id.
 func (k *keyServer) rotate(kid string) {
-	pub, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		k.t.Fatal(err)
-	}
 	set, err := json.Marshal(map[string]any{"keys": []map[string]string{
-		{"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": base64.RawURLEncoding.EncodeToString(pub)}}})
+		{"kty": "RSA", "kid": kid, "e": "AQAB", "n": base64.RawURLEncoding.EncodeToString(sharedKey().N.Bytes())}}})
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	k.kid, k.key = kid, key
+	k.kid = kid
 	k.set.Store(&set)
 }
 
-func (k *keyServer) token() string {
-	token := jwtlib.NewWithClaims(jwtlib.SigningMethodEdDSA, jwtlib.MapClaims{"sub": "sa", "exp": k.now().Unix() + 600})
+func (k *keyServer) token(more jwtlib.MapClaims) string {
+	claims := jwtlib.MapClaims{"iss": "127.0.0.1", "sub": "sa", "name": "x", "exp": k.now().Unix() + 600}
+	maps.Copy(claims, more)
+	token := jwtlib.NewWithClaims(jwtlib.SigningMethodRS256, claims)
 	token.Header["kid"] = k.kid
-	text, err := token.SignedString(k.key)
+	text, err := token.SignedString(sharedKey())
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -101,7 +98,7 @@ func withKeyServer(t *testing.T, clock func() time.Time) (k *keyServer, login fu
 	set(t, s, "conjur/authn-jwt/svc/ca-cert", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.Certificate().Raw})))
 	return k, func() int {
 		t.Helper()
-		return send(t, s, request{method: "POST", path: "/authn-jwt/svc/dev/authenticate", body: "jwt=" + k.token()}).Code
+		return send(t, s, request{method: "POST", path: "/authn-jwt/svc/dev/authenticate", body: "jwt=" + k.token(nil)}).Code
 	}
 }
 
@@ -185,7 +182,7 @@ func TestJWKSURIThatIsSilentHoldsUpNoKnownKey(t *testing.T) {
 	now = now.Add(keySetPause)
 	silent := make(chan struct{})
 	k.silent.Store(&silent)
-	token := k.token()
+	token := k.token(nil)
 	k.kid = "unknown"
 	asked := make(chan int, 1)
 	go func() { asked <- login() }()
@@ -213,7 +210,7 @@ func TestJWKSURINeedsATrustedServer(t *testing.T) {
 	set(t, s, "conjur/authn-jwt/svc/token-app-property", "sub")
 	for _, cert := range []string{string(ca.Cert), "no certificate"} {
 		set(t, s, "conjur/authn-jwt/svc/ca-cert", cert)
-		if w := send(t, s, request{method: "POST", path: "/authn-jwt/svc/dev/authenticate", body: "jwt=" + k.token()}); w.Code != 401 {
+		if w := send(t, s, request{method: "POST", path: "/authn-jwt/svc/dev/authenticate", body: "jwt=" + k.token(nil)}); w.Code != 401 {
 			t.Errorf("status %d", w.Code)
 		}
 	}

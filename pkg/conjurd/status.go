@@ -1,9 +1,11 @@
 package conjurd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
@@ -41,30 +43,79 @@ func (s *Server) health(c *call) reply {
 }
 
 // status reports whether an authenticator of the kind is configured correctly. The
-// policy must declare a webservice with its name.
+// policy must declare a webservice with its name, which the caller may read.
 func (kind authenticatorKind) status(s *Server, c *call) reply {
+	if kind == authnIAM {
+		return statusFault(http.StatusNotImplemented, "CONJ00056E Status check not supported for authenticator 'authn-iam'")
+	}
 	a := newAuthenticator(kind, c)
 	id := a.webservice() + "/status"
-	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
+	rep := s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
 		o, err := tx.Object(id)
-		if err != nil {
+		switch {
+		case err != nil:
 			return reply{}, err
-		}
-		if o == nil || !tx.Visible(roles, id, o) {
-			return statusFault(http.StatusNotFound, "#<Errors::Authentication::Security::WebserviceNotFound: CONJ00005E Webservice '"+
-				strings.TrimPrefix(policy.Ref(id).ID(), "conjur/")+"' not found>"), nil
-		}
-		if !tx.Allowed(roles, "read", id, o) {
-			return forbidden(c), nil
+		case o == nil:
+			return webserviceNotFound(a.name() + "/status"), nil
+		case !tx.Allowed(roles, "read", id, o):
+			return statusFault(http.StatusForbidden, fmt.Sprintf("CONJ00006E '%s' does not have 'read' privilege on %s", loginOf(policy.Ref(c.role)), id)), nil
+		case !tx.Exists(a.webservice()):
+			return webserviceNotFound(a.name()), nil
 		}
 		if err := a.read(tx); err != nil {
 			return statusFault(http.StatusInternalServerError, err.Error()), nil
 		}
 		return jsonReply(http.StatusOK, map[string]string{"status": "ok"}), nil
 	})
+	if rep.status != http.StatusOK {
+		return rep
+	}
+	if err := s.validate(c.ctx(), a); err != nil {
+		return statusFault(http.StatusInternalServerError, err.Error())
+	}
+	return rep
 }
 
+// validate checks the settings of an authenticator, and that its keys can be fetched.
+func (s *Server) validate(ctx context.Context, a *authenticator) error {
+	var issuer string
+	switch a.kind {
+	case authnJWT:
+		return s.validateJWT(ctx, a)
+	case authnAzure:
+		if issuer = strings.TrimRight(a.setting["provider-uri"], "/"); issuer == "" {
+			return fmt.Errorf("CONJ00037E Missing value for resource: %s", policy.MakeRef(a.account, "variable", a.id()+"/provider-uri"))
+		}
+	case authnGCP:
+		issuer = s.googleIssuer()
+	default:
+		return nil
+	}
+	if _, err := s.jwks.get(ctx, issuer+discovery, ""); err != nil {
+		return fmt.Errorf("CONJ00011E Failed to discover Identity Provider (Provider URI: '%s'). Reason: '%w'", redacted(issuer), err)
+	}
+	return nil
+}
+
+// redacted returns a URI without its password.
+func redacted(uri string) string {
+	parsed, err := url.Parse(uri)
+	if err != nil {
+		return "?"
+	}
+	return parsed.Redacted()
+}
+
+func webserviceNotFound(name string) reply {
+	return statusJSON(http.StatusNotFound, "#<Errors::Authentication::Security::WebserviceNotFound: CONJ00005E Webservice '"+name+"' not found>")
+}
+
+// statusFault has the form of the genuine server's, which names a class in addition.
 func statusFault(status int, message string) reply {
+	return statusJSON(status, "#<Errors::Authentication: "+message+">")
+}
+
+func statusJSON(status int, message string) reply {
 	return jsonReply(status, struct {
 		Status string `json:"status"`
 		Error  string `json:"error"`

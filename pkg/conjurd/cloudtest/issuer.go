@@ -1,8 +1,8 @@
 package cloudtest
 
 import (
-	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -19,7 +19,7 @@ import (
 type Issuer struct {
 	*Service
 	now func() time.Time
-	key ed25519.PrivateKey
+	key *rsa.PrivateKey
 
 	claims map[string]any
 }
@@ -27,7 +27,7 @@ type Issuer struct {
 // NewIssuer starts an issuer. now is its clock.
 func NewIssuer(t testing.TB, now func() time.Time) *Issuer {
 	t.Helper()
-	public, key, err := ed25519.GenerateKey(rand.Reader)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func NewIssuer(t testing.TB, now func() time.Time) *Issuer {
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]string{
-			"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": base64.RawURLEncoding.EncodeToString(public)}}})
+			"kty": "RSA", "kid": "k", "e": "AQAB", "n": base64.RawURLEncoding.EncodeToString(key.N.Bytes())}}})
 	})
 	i.Service = NewService(t, mux.ServeHTTP)
 	return i
@@ -50,7 +50,7 @@ func (i *Issuer) Token(claims map[string]any) string {
 	now := i.now()
 	all := jwtlib.MapClaims{"iat": now.Unix(), "exp": now.Add(10 * time.Minute).Unix()}
 	maps.Copy(all, claims)
-	token := jwtlib.NewWithClaims(jwtlib.SigningMethodEdDSA, all)
+	token := jwtlib.NewWithClaims(jwtlib.SigningMethodRS256, all)
 	token.Header["kid"] = "k"
 	text, err := token.SignedString(i.key)
 	if err != nil {

@@ -32,6 +32,7 @@ const jwtPolicy = `
 const jwtHosts = `
 - !host { id: jwt/system:serviceaccount:ns:sa, annotations: { authn-jwt/syncer-conformance/kubernetes.io/namespace: ns } }
 - !host { id: jwt/system:serviceaccount:ns:plain }
+- !host { id: jwt/system:serviceaccount:ns:poor }
 `
 
 // jwtGrant is loaded into the branch of the group.
@@ -94,6 +95,7 @@ func (s *suite) jwt(t *testing.T) {
 		post("wrong audience", sign(with("aud", "else")), unauthorized),
 		post("wrong subject", sign(with("sub", "nobody")), unauthorized),
 		post("wrong claim", sign(with("kubernetes.io", map[string]any{"namespace": "other"})), unauthorized),
+		post("host without the privilege [features of 1.24.0]", sign(with("sub", "system:serviceaccount:ns:poor")), forbidden),
 		post("host without annotations", sign(with("sub", "system:serviceaccount:ns:plain")), unauthorized),
 		post("without an expiry", sign(without("exp")), unauthorized),
 		post("not yet", sign(with("nbf", future)), unauthorized),

@@ -162,7 +162,7 @@ func (s *suite) delete(t *testing.T) (status int) {
 	t.Helper()
 	for _, record := range []string{
 		"!user alice@{p}", "!user bob@{p}", "!user temp@{p}", "!host {p}/myhost", `!host "{p}/sp ace"`, "!host {p}/net",
-		"!host {p}/made", "!host-factory {p}/maker", "!host {p}/sand/h1", "!host {p}/replaced/h1", `!host "{p}/jwt/system:serviceaccount:ns:sa"`, `!host "{p}/jwt/system:serviceaccount:ns:plain"`,
+		"!host {p}/made", "!host-factory {p}/maker", "!host {p}/sand/h1", "!host {p}/replaced/h1", `!host "{p}/jwt/system:serviceaccount:ns:sa"`, `!host "{p}/jwt/system:serviceaccount:ns:plain"`, `!host "{p}/jwt/system:serviceaccount:ns:poor"`,
 		"!policy {p}",
 	} {
 		res, _ := s.do(t, exchange{as: s.admin(), req: "PATCH /policies/{a}/policy/root", body: "- !delete { record: " + record + " }\n"})

@@ -2,10 +2,6 @@
 package jwt
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
@@ -14,8 +10,8 @@ import (
 	"math/big"
 )
 
-// Keys are public keys by their ids.
-type Keys map[string]crypto.PublicKey
+// Keys are RSA keys by their ids. No other type can verify an accepted algorithm.
+type Keys map[string]*rsa.PublicKey
 
 // ParsePublicKeys reads the value of an authenticator's variable public-keys: a
 // JWKS in an envelope that declares its type.
@@ -33,17 +29,15 @@ func ParsePublicKeys(text []byte) (Keys, error) {
 	return ParseJWKS(envelope.Value)
 }
 
-// jwk is a key of RFC 7517 with the members of RFC 7518 and RFC 8037.
+// jwk is a key of RFC 7517 with the members of RFC 7518 for RSA.
 type jwk struct {
 	KeyType string `json:"kty"`
 	KeyID   string `json:"kid"`
 	Use     string `json:"use"`
-	Curve   string `json:"crv"`
 	N, E    string
-	X, Y    string
 }
 
-// ParseJWKS reads an RFC 7517 key set. It ignores keys of unknown types. A set
+// ParseJWKS reads an RFC 7517 key set. It ignores keys of other types than RSA. A set
 // without any usable key is an error.
 func ParseJWKS(text []byte) (Keys, error) {
 	var set struct {
@@ -55,7 +49,7 @@ func ParseJWKS(text []byte) (Keys, error) {
 	keys := Keys{}
 	var faults []error
 	for i, k := range set.Keys {
-		key, err := k.public()
+		key, err := k.rsa()
 		switch {
 		case err != nil:
 			faults = append(faults, fmt.Errorf("key %d (%q): %w", i, k.KeyID, err))
@@ -69,23 +63,10 @@ func ParseJWKS(text []byte) (Keys, error) {
 	return keys, nil
 }
 
-func (k jwk) public() (crypto.PublicKey, error) {
-	switch k.KeyType {
-	case "RSA":
-		return k.rsa()
-	case "EC":
-		return k.ecdsa()
-	case "OKP":
-		x, err := base64.RawURLEncoding.DecodeString(k.X)
-		if k.Curve != "Ed25519" || err != nil || len(x) != ed25519.PublicKeySize {
-			return nil, errors.New("not an Ed25519 key")
-		}
-		return ed25519.PublicKey(x), nil
+func (k jwk) rsa() (*rsa.PublicKey, error) {
+	if k.KeyType != "RSA" {
+		return nil, fmt.Errorf("the key type is %q instead of \"RSA\"", k.KeyType)
 	}
-	return nil, fmt.Errorf("unknown key type %q", k.KeyType)
-}
-
-func (k jwk) rsa() (crypto.PublicKey, error) {
 	n, err1 := base64.RawURLEncoding.DecodeString(k.N)
 	e, err2 := base64.RawURLEncoding.DecodeString(k.E)
 	if err1 != nil || err2 != nil || len(n) < 128 || len(e) == 0 || len(e) > 4 {
@@ -96,20 +77,4 @@ func (k jwk) rsa() (crypto.PublicKey, error) {
 		exp = exp<<8 | int(b)
 	}
 	return &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: exp}, nil
-}
-
-func (k jwk) ecdsa() (crypto.PublicKey, error) {
-	curves := map[string]elliptic.Curve{"P-256": elliptic.P256(), "P-384": elliptic.P384(), "P-521": elliptic.P521()}
-	curve := curves[k.Curve]
-	x, err1 := base64.RawURLEncoding.DecodeString(k.X)
-	y, err2 := base64.RawURLEncoding.DecodeString(k.Y)
-	if curve == nil || err1 != nil || err2 != nil {
-		return nil, fmt.Errorf("not a key on a known curve (%q)", k.Curve)
-	}
-	size := (curve.Params().BitSize + 7) / 8
-	if len(x) != size || len(y) != size {
-		return nil, errors.New("coordinates of the wrong length")
-	}
-	point := append(append([]byte{4}, x...), y...)
-	return ecdsa.ParseUncompressedPublicKey(curve, point)
 }

@@ -1,8 +1,8 @@
 package jwt
 
 import (
-	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"time"
 
@@ -15,11 +15,9 @@ var (
 	ErrUnknownKey = errors.New("the JWT is signed with a key that is not in the key set")
 )
 
-// algorithms lists the accepted algorithms, all with public keys. The header of a
+// algorithms lists those that the genuine server accepts for authn-jwt. The header of a
 // JWT cannot select another one, such as "none" or one of the HMAC family.
-var algorithms = []string{
-	"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
-}
+var algorithms = []string{"RS256", "RS384", "RS512"}
 
 // Expectation lists what a JWT must satisfy, besides its signature and its times.
 type Expectation struct {
@@ -30,14 +28,14 @@ type Expectation struct {
 // Claims are the claims of a verified JWT.
 type Claims map[string]any
 
-// Verify checks the JWT's signature, issuer, audience, nbf and expiry. The expiry
+// Verify checks the JWT's signature, issuer, audience, iat, nbf and expiry. The expiry
 // is required.
 func Verify(token string, keys Keys, want Expectation, now time.Time) (Claims, error) {
 	opts := []jwtlib.ParserOption{
 		jwtlib.WithValidMethods(algorithms),
 		jwtlib.WithExpirationRequired(),
+		jwtlib.WithIssuedAt(), // not in the future, if it is present
 		jwtlib.WithTimeFunc(func() time.Time { return now }),
-		jwtlib.WithJSONNumber(),
 	}
 	if want.Issuer != "" {
 		opts = append(opts, jwtlib.WithIssuer(want.Issuer))
@@ -65,42 +63,28 @@ func Verify(token string, keys Keys, want Expectation, now time.Time) (Claims, e
 	return Claims(claims), nil
 }
 
-// Text returns the claim at a path such as "sub" or "kubernetes.io/namespace". A
-// slash selects a member of a nested object, unless the name itself contains it.
-// Text returns false if there is no such claim or if it is not a single value.
-func (c Claims) Text(path string) (string, bool) {
-	v, ok := lookUp(c, path)
-	if !ok {
-		return "", false
-	}
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case json.Number:
-		return v.String(), true
-	case bool:
-		if v {
-			return "true", true
-		}
-		return "false", true
-	}
-	return "", false
-}
+// ClaimPath is the regular expression of names of claims. A slash selects a member of
+// a nested object.
+const ClaimPath = `^[a-zA-Z|$|_][a-zA-Z|$|_|\-|0-9|.]*(/[a-zA-Z|$|_][a-zA-Z|$|_|\-|0-9|.]*)*$`
 
-// lookUp prefers the longest name, because names of Kubernetes claims contain
-// slashes.
-func lookUp(m map[string]any, path string) (any, bool) {
-	if v, ok := m[path]; ok {
-		return v, true
-	}
-	for i := strings.LastIndexByte(path, '/'); i > 0; i = strings.LastIndexByte(path[:i], '/') {
-		inner, ok := m[path[:i]].(map[string]any)
-		if !ok {
-			continue
+var claimPath = regexp.MustCompile(ClaimPath)
+
+// IsClaimPath reports whether the name has the form ClaimPath.
+func IsClaimPath(name string) bool { return claimPath.MatchString(name) }
+
+// Text returns the claim at a path such as "sub" or "kubernetes.io/namespace". A
+// top-level claim whose name is the whole path takes precedence. Text returns false if
+// there is no such claim or if it is not a text.
+func (c Claims) Text(path string) (string, bool) {
+	var v any = map[string]any(c)
+	if whole := c[path]; whole != nil {
+		v = whole
+	} else if IsClaimPath(path) {
+		for name := range strings.SplitSeq(path, "/") {
+			object, _ := v.(map[string]any)
+			v = object[name]
 		}
-		if v, ok := lookUp(inner, path[i+1:]); ok {
-			return v, true
-		}
 	}
-	return nil, false
+	text, ok := v.(string)
+	return text, ok
 }
