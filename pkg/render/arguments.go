@@ -127,9 +127,9 @@ func typeName(v any) string {
 	case float64, jsonNumber:
 		return "a number with digits after the point or an exponent"
 	case templateSecret:
-		return "a secret; add .Value"
+		return "a secret without .Value"
 	case templateVersion:
-		return "a version; add .Part"
+		return "a version without .Part"
 	}
 	switch value := reflect.ValueOf(v); {
 	case value.CanInt(), value.CanUint():

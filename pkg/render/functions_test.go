@@ -36,10 +36,11 @@ var functionCases = map[string][]struct{ template, want string }{
 	"hasSuffix":  {{`{{ hasSuffix "c" "abc" }}`, "true"}},
 	"trunc": {{`{{ trunc 2 "éàü" }}{{ trunc -2 "éàü" }}{{ trunc 9 "é" }}{{ trunc -9 "é" }}|{{ trunc 0 "é" }}`, "éààüéé|"},
 		{`{{ trunc "2" "abc" }}`, "error: trunc: argument 1 must be a whole number, not text"}, {`{{ trunc 1.5 "abc" }}`, "error: trunc: argument 1 must be a whole number"},
+		{`{{ trunc 1 "e\u0301a" }}`, "error: trunc: it would cut between a letter and its mark"}, {`{{ trunc 2 "e\u0301a" }}`, "e\u0301"}, {`{{ trunc -2 "ae\u0301" }}`, "e\u0301"}, {`{{ trunc -1 "ae\u0301" }}`, "error: trunc: it would cut"},
 		{`{{ trunc 1 (b64dec "/w==") }}`, "error: trunc: argument 2 is not UTF-8"}},
 	"substr": {{`{{ substr 1 2 "éàü" }}{{ substr 1 -1 "éàü" }}{{ substr 3 3 "éàü" }}`, "ààü"},
 		{`{{ substr 0 4 "éàü" }}`, "error: substr: argument 2 is outside of the text"}, {`{{ substr 4 -1 "éàü" }}`, "error: substr: argument 1 is outside of the text"},
-		{`{{ substr 2 1 "éàü" }}`, "error: substr: argument 2 is outside"}, {`{{ substr -1 1 "é" }}`, "error: substr: argument 1 is outside"}},
+		{`{{ substr 2 1 "éàü" }}`, "error: substr: argument 2 is outside"}, {`{{ substr 1 -1 "e\u0301" }}`, "error: substr: it would cut"}, {`{{ substr -1 1 "é" }}`, "error: substr: argument 1 is outside"}},
 	"repeat":  {{`{{ repeat 2 "é" }}`, "éé"}, {`{{ repeat -1 "é" }}`, "error: repeat: argument 1 is negative"}},
 	"indent":  {{`{{ indent 1 "a\nb" }}`, " a\n b"}, {`{{ indent -1 "a" }}`, "error: indent: argument 1 is negative"}},
 	"nindent": {{`{{ nindent 1 "a" }}`, "\n a"}, {`{{ nindent -1 "a" }}`, "error: nindent: argument 1 is negative"}},
@@ -257,7 +258,7 @@ func TestConditionsOfNumbers(t *testing.T) {
 
 // TestListsAreNotPrinted: nothing reads what Go prints of them.
 func TestListsAreNotPrinted(t *testing.T) {
-	for _, text := range []string{`{{ list 1 }}`, `{{ dict }}`, `{{ .SecretsMap }}`, `{{ .SecretsArray }}`, `{{ . }}`, `{{ fromJson "[null]" }}`, `{{ 1i }}`} {
+	for _, text := range []string{`{{ list 1 }}`, `{{ dict }}`, `{{ .SecretsMap }}`, `{{ .SecretsArray }}`, `{{ .SecretsMap.user }}`, `{{ index .SecretsArray 0 }}`, `{{ . }}`, `{{ fromJson "[null]" }}`, `{{ 1i }}`} {
 		target, items := target(targets.FormatTemplate, sample()...)
 		if result, err := Render(target, text, items); err == nil || !strings.Contains(err.Error(), "cannot be printed") {
 			t.Errorf("%s = %q, %v", text, result.Parts[""].Bytes(), err)

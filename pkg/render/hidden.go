@@ -37,14 +37,11 @@ func (r *run) leave(int) string {
 // the form that Go prints.
 func (r *run) emit(v any) (string, error) {
 	text, ok := scalar(v)
-	if s, isSecret := v.(templateSecret); isSecret {
-		text, ok = fmt.Sprint(s), true
-	}
 	switch {
 	case v == nil:
 		return "", &functionError{name: "print", why: "there is no value"}
 	case !ok:
-		return "", &functionError{"print", typeName(v) + " cannot be printed; use range, join or toJson", true}
+		return "", &functionError{"print", typeName(v) + " cannot be printed; name a part of it, or use range, join or toJson", true}
 	}
 	fits(1, len(text))
 	r.work.spend(len(text))

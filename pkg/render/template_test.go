@@ -117,7 +117,7 @@ func execute(t *template.Template, text string, data any) (string, error) {
 
 // Each run gives the same bytes.
 func TestTemplateIsDeterministic(t *testing.T) {
-	text := `{{ keys .SecretsMap | join "," }}{{ range values .SecretsMap }}{{ . }}{{ end }}{{ toJson .SecretsMap }}{{ range .SecretsMap }}{{ .Alias }}{{ end }}{{ omit .SecretsMap "user" | toJson }}`
+	text := `{{ keys .SecretsMap | join "," }}{{ range values .SecretsMap }}{{ .Value }}{{ end }}{{ toJson .SecretsMap }}{{ range .SecretsMap }}{{ .Alias }}{{ end }}{{ omit .SecretsMap "user" | toJson }}`
 	first := file(t, targets.FormatTemplate, text, sample()...)
 	for range 50 {
 		if again := file(t, targets.FormatTemplate, text, sample()...); again != first {

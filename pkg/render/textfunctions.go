@@ -81,7 +81,8 @@ func nospace(_ *run, a args) any {
 	}, a.text(0))
 }
 
-// letters returns the offset of the letter at an index, or false beyond the end.
+// letters returns the offset of the letter at an index, or false beyond the end. It panics
+// before a mark, such as an accent, which belongs to the letter before it.
 func letters(s string, index int) (offset int, ok bool) {
 	for range index {
 		if offset == len(s) {
@@ -89,6 +90,9 @@ func letters(s string, index int) (offset int, ok bool) {
 		}
 		_, width := utf8.DecodeRuneInString(s[offset:])
 		offset += width
+	}
+	if next, _ := utf8.DecodeRuneInString(s[offset:]); offset > 0 && unicode.Is(unicode.M, next) {
+		panic(failure("it would cut between a letter and its mark"))
 	}
 	return offset, true
 }

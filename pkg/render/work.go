@@ -26,7 +26,7 @@ const (
 	stepWork     = 64 // a command of the template
 	elementWork  = 16 // an element of a list that a function produces
 	entryWork    = 64 // an entry of a map
-	pairWork     = 8  // a comparison of two elements
+	pairWork     = 16 // a comparison of two elements
 	argumentPart = 8  // bytes of arguments per unit
 )
 
