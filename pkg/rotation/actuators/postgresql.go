@@ -1,7 +1,6 @@
 package actuators
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -95,18 +94,13 @@ func (p *PostgreSQL) Verify(ctx context.Context, v versions.Version) error {
 	defer cancel()
 	var problems []error
 	for _, address := range p.Addresses {
-		problems = append(problems, p.logIn(ctx, login{user(v), bytes.Clone(v.Parts[password].Bytes())}, address))
+		problems = append(problems, p.logIn(ctx, login{Username: user(v), Password: v.Parts[password].Bytes()}, address))
 	}
 	return errors.Join(problems...)
 }
 
 func (p *PostgreSQL) logIn(ctx context.Context, l login, address string) error {
-	config, err := p.config(l, address)
-	if err != nil {
-		return err
-	}
-	config.RequireAuth = "scram-sha-256"
-	conn, err := l.connect(ctx, config)
+	conn, err := p.open(ctx, l, address)
 	switch code(err) {
 	case "":
 	case invalidPassword, invalidAuthorization, insufficientPrivilege:

@@ -47,7 +47,7 @@ func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problem
 			}
 		}
 	}
-	conn, err := p.asAdmin(ctx, p.Addresses...)
+	conn, err := p.primary(ctx)
 	if err != nil {
 		return append(problems, err)
 	}
@@ -65,7 +65,7 @@ func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problem
 
 // guess tries a wrong password.
 func (p *PostgreSQL) guess(ctx context.Context, name, address string) error {
-	err := p.logIn(ctx, login{name, []byte("not the password")}, address)
+	err := p.logIn(ctx, login{Username: name, Password: []byte("not the password")}, address)
 	switch {
 	case code(err) == invalidPassword:
 		return nil
@@ -81,7 +81,7 @@ func unreachable(err error) bool {
 }
 
 func (p *PostgreSQL) rights(ctx context.Context, conn *pgconn.PgConn) (r rights, err error) {
-	rows, err := query(ctx, conn, "SELECT current_user, current_setting('server_version_num'), rolsuper, rolcreaterole, pg_has_role('pg_signal_backend', 'MEMBER') FROM pg_roles WHERE rolname = current_user")
+	rows, err := query(ctx, conn, "SELECT current_user, pg_catalog.current_setting('server_version_num'), rolsuper, rolcreaterole, pg_catalog.pg_has_role('pg_signal_backend', 'MEMBER') FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user")
 	if err != nil {
 		return r, err
 	}
@@ -91,12 +91,13 @@ func (p *PostgreSQL) rights(ctx context.Context, conn *pgconn.PgConn) (r rights,
 	}
 	for _, name := range p.Users {
 		u := roleRights{name: name}
-		rows, err := query(ctx, conn, `SELECT r.rolsuper, pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION'), coalesce(o.rolname, ''), coalesce(pg_has_role(r.oid, o.oid, 'MEMBER'), false)
-			FROM pg_roles r LEFT JOIN LATERAL (
-				SELECT substr(c, 6) AS name FROM pg_db_role_setting s, unnest(s.setconfig) c
-				WHERE s.setrole = r.oid AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())) AND c LIKE 'role=%'
+		rows, err := query(ctx, conn, `SELECT r.rolsuper, pg_catalog.pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION'), coalesce(o.rolname, ''), coalesce(pg_catalog.pg_has_role(r.oid, o.oid, 'MEMBER'), false)
+			FROM pg_catalog.pg_roles r LEFT JOIN LATERAL (
+				SELECT pg_catalog.substr(c, 6) AS name FROM pg_catalog.pg_db_role_setting s, pg_catalog.unnest(s.setconfig) c
+				WHERE s.setrole OPERATOR(pg_catalog.=) r.oid AND pg_catalog.starts_with(c, 'role=') AND s.setdatabase OPERATOR(pg_catalog.=) ANY (
+					ARRAY[0::pg_catalog.oid, (SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database())])
 				ORDER BY s.setdatabase DESC LIMIT 1
-			) s ON true LEFT JOIN pg_roles o ON o.rolname = s.name WHERE r.rolname = `+literal(name))
+			) s ON true LEFT JOIN pg_catalog.pg_roles o ON o.rolname OPERATOR(pg_catalog.=) s.name::pg_catalog.name WHERE r.rolname OPERATOR(pg_catalog.=) `+literal(name))
 		if err != nil {
 			return r, err
 		}

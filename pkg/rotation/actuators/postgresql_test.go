@@ -3,9 +3,11 @@ package actuators
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -100,10 +102,7 @@ func refused(t *testing.T, err error) {
 // logIn begins a session that lasts until it is closed.
 func (p *PostgreSQL) session(t *testing.T, v versions.Version) *pgconn.PgConn {
 	t.Helper()
-	l := login{user(v), bytes.Clone(v.Parts[password].Bytes())}
-	config, err := p.config(l, p.Addresses[0])
-	good(t, err)
-	conn, err := l.connect(t.Context(), config)
+	conn, err := p.open(t.Context(), login{Username: user(v), Password: v.Parts[password].Bytes()}, p.Addresses[0])
 	good(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
@@ -380,21 +379,144 @@ func TestEveryAddressHasToAcceptALogin(t *testing.T) {
 	refused(t, p.Verify(t.Context(), first))
 }
 
-// TestTheLoginIsCleared after it was used, and is a copy of what was read.
+// TestTheLoginIsCleared: Syncer keeps one copy of what it read, which the caller clears.
 func TestTheLoginIsCleared(t *testing.T) {
-	p := database(t)
-	value := []byte(`{"username":"nobody","password":"canary-password"}`)
-	var admin login
-	good(t, json.Unmarshal(value, &admin))
-	config, err := p.config(admin, p.Addresses[0])
+	read := []byte(`{"username":"nobody","password":"canary-password"}`)
+	p := &PostgreSQL{Admin: func(context.Context) (secret.Value, error) { return secret.New(read), nil }}
+	admin, err := p.adminLogin(t.Context())
 	good(t, err)
-	if string(admin.Password) != "canary-password" {
-		t.Fatal("the password is not what was read")
+	if string(admin.Password) != "canary-password" || bytes.Contains(read, []byte("canary-password")) {
+		t.Errorf("the password is %q, and what was read is %q", admin.Password, read)
 	}
-	if _, err := admin.connect(t.Context(), config); err == nil {
-		t.Error("nobody is let in")
+}
+
+// TestTheOwnerOfTheDatabaseRunsNothingAsAdmin: whoever owns a database chooses the schemas
+// in which a session finds functions, tables and operators. An administrator who found one
+// there would run it with the right to change roles.
+func TestTheOwnerOfTheDatabaseRunsNothingAsAdmin(t *testing.T) {
+	p := database(t)
+	prefix := strings.TrimSuffix(p.Users[0], " a")
+	const db = "hostile"
+	server.Query(t, "postgres", "CREATE DATABASE "+db)
+	t.Cleanup(func() { server.Query(t, "postgres", "DROP DATABASE "+db+" WITH (FORCE)") })
+	p.Addresses = []string{server.Addr + "/" + db}
+	trap := `CREATE SCHEMA trap; CREATE TABLE trap.sprung (what text, who text); GRANT ALL ON SCHEMA trap TO PUBLIC; GRANT ALL ON trap.sprung TO PUBLIC;
+		CREATE FUNCTION trap.spring(what text) RETURNS text LANGUAGE sql AS $$ INSERT INTO trap.sprung VALUES (what, current_user) RETURNING what $$;`
+	for _, table := range []string{"pg_roles", "pg_stat_activity", "pg_database", "pg_db_role_setting"} {
+		trap += fmt.Sprintf("CREATE VIEW trap.%[1]s AS SELECT * FROM pg_catalog.%[1]s WHERE trap.spring('%[1]s') IS NOT NULL;", table)
 	}
-	if strings.Trim(string(admin.Password), "\x00") != "" || config.Password != "" || !bytes.Contains(value, []byte("canary-password")) {
-		t.Error("the password is still there, or what it was read from was changed")
+	for _, f := range []string{
+		"shobj_description(o oid, c name) RETURNS text", "pg_has_role(r oid, p text) RETURNS boolean", "pg_has_role(r name, p text) RETURNS boolean",
+		"pg_has_role(r text, p text) RETURNS boolean", "pg_has_role(r oid, o oid, p text) RETURNS boolean", "current_setting(s text) RETURNS text",
+		"pg_terminate_backend(p integer) RETURNS boolean", "host(a inet) RETURNS text", "current_database() RETURNS name", "substr(c text, n integer) RETURNS text",
+		"pg_is_in_recovery() RETURNS boolean", "starts_with(a text, b text) RETURNS boolean",
+	} {
+		name, _, _ := strings.Cut(f, "(")
+		trap += fmt.Sprintf("CREATE FUNCTION trap.%s LANGUAGE plpgsql AS $$ BEGIN PERFORM trap.spring('%s'); RETURN NULL; END $$;", f, name)
+	}
+	for _, operand := range []string{"name", "text", "oid"} {
+		trap += fmt.Sprintf(`CREATE FUNCTION trap.same_%[1]s(a %[1]s, b %[1]s) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM trap.spring('= of %[1]s'); RETURN a OPERATOR(pg_catalog.=) b; END $$;
+			CREATE OPERATOR trap.= (LEFTARG = %[1]s, RIGHTARG = %[1]s, FUNCTION = trap.same_%[1]s);`, operand)
+	}
+	server.Query(t, db, trap+"GRANT ALL ON ALL TABLES IN SCHEMA trap TO PUBLIC")
+	admin := identifier(prefix + " admin")
+	server.Query(t, db, fmt.Sprintf(`ALTER DATABASE %[1]s SET search_path = trap, pg_catalog; ALTER ROLE %[2]s SET search_path = trap, pg_catalog;
+		ALTER ROLE %[2]s IN DATABASE %[1]s SET search_path = trap, pg_catalog; ALTER DATABASE %[1]s SET default_transaction_read_only = on;
+		ALTER DATABASE %[1]s SET statement_timeout = '1ms'; ALTER DATABASE %[1]s SET standard_conforming_strings = off; ALTER DATABASE %[1]s SET row_security = off;
+		GRANT %[3]s, pg_signal_backend TO %[2]s; ALTER DATABASE %[1]s SET role = %[3]s`, db, admin, identifier(prefix+" owner")))
+
+	first, second := p.version(0, 1), p.version(1, 2)
+	for _, v := range []versions.Version{first, second} {
+		apply(t, p, v)
+		verified(t, p, v)
+	}
+	p.EndSessions = true
+	p.session(t, first)
+	good(t, p.Revoke(t.Context(), first))
+	p.EndSessions = false
+	if _, err := p.InUse(t.Context(), second); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Prepare(t.Context(), setAtEnd); err != nil {
+		t.Error(err)
+	}
+	for _, problem := range p.Check(t.Context(), setAtEnd) {
+		t.Errorf("check: %v", problem)
+	}
+	if sprung := server.Query(t, db, "SELECT DISTINCT what, who FROM trap.sprung ORDER BY 1"); len(sprung) > 0 {
+		t.Errorf("the administrator ran functions of the owner of the database: %q", sprung)
+	}
+}
+
+// TestEveryLoginNeedsSCRAM: a server that asks the administrator for a clear password, for
+// an MD5 hash, or for nothing gets no login.
+func TestEveryLoginNeedsSCRAM(t *testing.T) {
+	p := database(t)
+	prefix := strings.TrimSuffix(p.Users[0], " a")
+	server.Query(t, "postgres", "GRANT trusted TO "+identifier(prefix+" admin"))
+	first := p.version(0, 1)
+	if _, err := p.Apply(t.Context(), first); err == nil || !strings.Contains(err.Error(), "scram-sha-256") {
+		t.Errorf("a server that asks the administrator for no password: %v", err)
+	}
+	for name, request := range map[string][]byte{"a clear password": {0, 0, 0, 3}, "an MD5 hash": {0, 0, 0, 5, 1, 2, 3, 4}} {
+		asked, sent := askingServer(t, request)
+		p.Addresses, p.Plain = []string{asked + "/postgres"}, true
+		if _, err := p.Apply(t.Context(), first); err == nil || !strings.Contains(err.Error(), "scram-sha-256") {
+			t.Errorf("a server that asks for %s: %v", name, err)
+		}
+		if answer := <-sent; len(answer) > 0 {
+			t.Errorf("a server that asks for %s gets %d bytes", name, len(answer))
+		}
+	}
+}
+
+// askingServer is a stand-in for a hostile server, which no PostgreSQL is: it asks for a
+// password in the given way, and returns what it gets.
+func askingServer(t *testing.T, request []byte) (address string, sent <-chan []byte) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	good(t, err)
+	answers := make(chan []byte, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		var size [4]byte
+		_, _ = io.ReadFull(conn, size[:])
+		_, _ = io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(size[:]))-4)
+		_, _ = conn.Write(append(binary.BigEndian.AppendUint32([]byte{'R'}, uint32(4+len(request))), request...))
+		answer, _ := io.ReadAll(conn)
+		if len(answer) > 0 && answer[0] == 'X' {
+			answer = nil // the client ends the session
+		}
+		answers <- answer
+	}()
+	t.Cleanup(func() {
+		_ = ln.Close()
+		<-done
+	})
+	return ln.Addr().String(), answers
+}
+
+// TestTwoPrimaries: a change of one would leave the login on the other as it was.
+func TestTwoPrimaries(t *testing.T) {
+	p := database(t)
+	p.Addresses = append(p.Addresses, server.Addr+"/template1") // of the same server
+	apply(t, p, p.version(0, 1))
+	other, err := pgtest.Start()
+	good(t, err)
+	defer other.Stop()
+	prefix := strings.TrimSuffix(p.Users[0], " a")
+	other.Query(t, "postgres", "CREATE ROLE "+identifier(prefix+" admin")+" LOGIN CREATEROLE PASSWORD "+literal(adminPassword))
+	p.Addresses, p.CA, p.Plain = []string{server.Addr + "/postgres", other.Addr + "/postgres"}, "", true
+	const want = "are both primaries; rotate each with a separate set, or make one a standby of the other"
+	if _, err := p.Apply(t.Context(), p.version(0, 2)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("apply: %v", err)
+	}
+	if got := strings.Join(said(t, p), "\n"); !strings.Contains(got, p.Addresses[0]+" and "+p.Addresses[1]+" "+want) {
+		t.Errorf("check says %s", got)
 	}
 }

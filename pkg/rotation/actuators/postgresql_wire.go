@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -33,10 +35,12 @@ func code(err error) string {
 	return ""
 }
 
-// login is a username and its password. The password is cleared after use.
+// login is a username and its password. The caller clears the password after use.
 type login struct {
 	Username string
 	Password text
+
+	privileged bool // of the administrator
 }
 
 // text is a JSON string whose bytes can be cleared.
@@ -48,16 +52,48 @@ func (t *text) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// connect logs in. The driver takes the password as a string. The string shares bytes
-// that Syncer owns and clears after the server has answered.
-func (l login) connect(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn, error) {
+// open logs in at one address. It is the only function that does, so every connection has
+// the same guards. The driver takes the password as a string. The string shares bytes of
+// the login, which the caller clears.
+func (p *PostgreSQL) open(ctx context.Context, l login, address string) (*pgconn.PgConn, error) {
+	config, err := p.config(l, address)
+	if err != nil {
+		return nil, err
+	}
 	config.Password = unsafe.String(unsafe.SliceData(l.Password), len(l.Password))
-	defer func() {
-		config.Password = ""
-		clear(l.Password)
-	}()
+	defer func() { config.Password = "" }()
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	return conn, advise(err)
+}
+
+// fixed are the settings of an administrator's session. The start-up packet precedes what
+// the owner of the database and the role itself can set by ALTER DATABASE and ALTER ROLE.
+// Otherwise that owner chooses which functions a name means, and they run with the
+// administrator's rights. Settings that only a superuser can change are not among them.
+var fixed = map[string]string{
+	"search_path":                   "pg_catalog, pg_temp",
+	"role":                          "none",
+	"local_preload_libraries":       "",
+	"default_transaction_read_only": "off",
+	"statement_timeout":             "0", // the context limits each call
+	"standard_conforming_strings":   "on",
+	"row_security":                  "on",
+}
+
+// checkFixed returns an error unless the session has the fixed settings. SHOW looks no name
+// up.
+func checkFixed(ctx context.Context, conn *pgconn.PgConn) error {
+	names := slices.Sorted(maps.Keys(fixed))
+	results, err := conn.Exec(ctx, "SHOW "+strings.Join(names, "; SHOW ")).ReadAll()
+	if err != nil {
+		return advise(err)
+	}
+	for i, name := range names {
+		if i >= len(results) || len(results[i].Rows) != 1 || string(results[i].Rows[0][0]) != fixed[name] {
+			return fmt.Errorf("the session of the administrator does not have the setting %s = %q that Syncer sent; something between Syncer and the database changes it", name, fixed[name])
+		}
+	}
+	return nil
 }
 
 // change alters a role in one transaction. next computes the new mark from the role's
@@ -70,7 +106,7 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
 	role := user(v)
-	conn, err := p.asAdmin(ctx, p.Addresses...)
+	conn, err := p.primary(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,7 +114,7 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 	// The timeouts release the role if the controller is suspended during the
 	// transaction.
 	const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL lock_timeout = '10s'"
-	rows, err := query(ctx, conn, fmt.Sprintf("%s; ALTER ROLE %s %s; SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = %s",
+	rows, err := query(ctx, conn, fmt.Sprintf("%s; ALTER ROLE %s %s; SELECT coalesce(pg_catalog.shobj_description(oid, 'pg_authid'), '') FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) %s",
 		begin, identifier(role), options, literal(role)))
 	switch {
 	case code(err) == invalidParameter, code(err) == invalidPassword:
@@ -107,7 +143,7 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 func (p *PostgreSQL) marks(ctx context.Context) (map[string]mark, error) {
 	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
-	conn, err := p.asAdmin(ctx, p.Addresses...)
+	conn, err := p.primary(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +156,7 @@ func (p *PostgreSQL) readMarks(ctx context.Context, conn *pgconn.PgConn) (map[st
 	for i, name := range p.Users {
 		names[i] = literal(name)
 	}
-	rows, err := query(ctx, conn, "SELECT rolname, coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname IN ("+strings.Join(names, ", ")+")")
+	rows, err := query(ctx, conn, "SELECT rolname, coalesce(pg_catalog.shobj_description(oid, 'pg_authid'), '') FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) ANY (ARRAY["+strings.Join(names, ", ")+"]::pg_catalog.name[])")
 	marks := map[string]mark{}
 	for _, row := range rows {
 		marks[row[0]] = readMark(row[1])
@@ -149,7 +185,7 @@ func (p *PostgreSQL) barred(marks map[string]mark, doc *versions.Document) (prob
 // sessions returns the sessions of role at every address.
 func (p *PostgreSQL) sessions(ctx context.Context, role string) (found []string, err error) {
 	err = p.atEach(ctx, func(address string, conn *pgconn.PgConn) error {
-		rows, err := query(ctx, conn, "SELECT count(*), coalesce(host(client_addr), ''), coalesce(application_name, '') FROM pg_stat_activity WHERE usename = "+literal(role)+" GROUP BY 2, 3 ORDER BY 2, 3")
+		rows, err := query(ctx, conn, "SELECT pg_catalog.count(*), coalesce(pg_catalog.host(client_addr), ''), coalesce(application_name, '') FROM pg_catalog.pg_stat_activity WHERE usename OPERATOR(pg_catalog.=) "+literal(role)+" GROUP BY 2, 3 ORDER BY 2, 3")
 		for _, row := range rows {
 			found = append(found, fmt.Sprintf("%s of %s at %s from %q (%q)", row[0], role, address, cmp.Or(row[1], "unknown"), row[2]))
 		}
@@ -160,15 +196,20 @@ func (p *PostgreSQL) sessions(ctx context.Context, role string) (found []string,
 
 func (p *PostgreSQL) endSessions(ctx context.Context, role string) error {
 	return p.atEach(ctx, func(_ string, conn *pgconn.PgConn) error {
-		_, err := query(ctx, conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "+literal(role))
+		_, err := query(ctx, conn, "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename OPERATOR(pg_catalog.=) "+literal(role))
 		return err
 	})
 }
 
 // atEach calls do with a connection of the administrator at each address.
 func (p *PostgreSQL) atEach(ctx context.Context, do func(address string, conn *pgconn.PgConn) error) error {
+	admin, err := p.adminLogin(ctx)
+	if err != nil {
+		return err
+	}
+	defer clear(admin.Password)
 	for _, address := range p.Addresses {
-		conn, err := p.asAdmin(ctx, address)
+		conn, err := p.asAdmin(ctx, admin, address)
 		if err != nil {
 			return err
 		}
@@ -181,34 +222,86 @@ func (p *PostgreSQL) atEach(ctx context.Context, do func(address string, conn *p
 	return nil
 }
 
-// asAdmin logs the administrator in. If there are several addresses, it uses the one that
-// is not a standby.
-func (p *PostgreSQL) asAdmin(ctx context.Context, addresses ...string) (*pgconn.PgConn, error) {
-	value, err := p.Admin(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("the administrator's login: %w", err)
-	}
-	defer value.Wipe()
-	var admin login
-	if json.Unmarshal(value.Bytes(), &admin) != nil || admin.Username == "" {
-		clear(admin.Password)
-		return nil, errors.New(`the administrator's login is not {"username":"…","password":"…"}; set it so`)
-	}
-	config, err := p.config(admin, addresses[0])
+// primary logs the administrator in at the address that is not a standby. Two primaries are
+// an error, because a change of one would leave the login on the other as it was. Several
+// addresses of one server are not.
+func (p *PostgreSQL) primary(ctx context.Context) (found *pgconn.PgConn, err error) {
+	admin, err := p.adminLogin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, address := range addresses[1:] {
-		other, err := p.config(admin, address)
-		if err != nil {
-			return nil, err
+	defer clear(admin.Password)
+	var at, started string // of found
+	var problems []error
+	for _, address := range p.Addresses {
+		conn, is, err := p.look(ctx, admin, address)
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case is.standby, is.started == started:
+			_ = conn.Close(ctx)
+		case found != nil:
+			_, _ = conn.Close(ctx), found.Close(ctx)
+			return nil, fmt.Errorf("%s and %s are both primaries; rotate each with a separate set, or make one a standby of the other", at, address)
+		default:
+			found, at, started = conn, address, is.started
 		}
-		config.Fallbacks = append(config.Fallbacks, &pgconn.FallbackConfig{Host: other.Host, Port: other.Port, TLSConfig: other.TLSConfig})
 	}
-	if len(addresses) > 1 {
-		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	if found == nil && len(problems) == 0 {
+		return nil, fmt.Errorf("each address is a standby: %s; add the address of the primary", strings.Join(p.Addresses, ", "))
 	}
-	return admin.connect(ctx, config)
+	if found == nil {
+		return nil, errors.Join(problems...)
+	}
+	return found, nil
+}
+
+// instance is what a server says of itself.
+type instance struct {
+	standby bool
+	started string // when, in microseconds, which distinguishes servers
+}
+
+// look logs the administrator in at an address, and asks the server about its role.
+func (p *PostgreSQL) look(ctx context.Context, admin login, address string) (conn *pgconn.PgConn, is instance, err error) {
+	if conn, err = p.asAdmin(ctx, admin, address); err != nil || len(p.Addresses) == 1 {
+		return conn, instance{started: "the only one"}, err
+	}
+	rows, err := query(ctx, conn, "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.pg_postmaster_start_time()")
+	if err != nil || len(rows) != 1 {
+		_ = conn.Close(ctx)
+		return nil, is, fmt.Errorf("%s: it is not known whether it is a standby: %w", address, cmp.Or(err, errors.New("no answer")))
+	}
+	return conn, instance{rows[0][0] == "t", rows[0][1]}, nil
+}
+
+// adminLogin returns the administrator's login. The caller clears its password.
+func (p *PostgreSQL) adminLogin(ctx context.Context) (admin login, err error) {
+	value, err := p.Admin(ctx)
+	if err != nil {
+		return admin, fmt.Errorf("the administrator's login: %w", err)
+	}
+	defer value.Wipe()
+	if json.Unmarshal(value.Bytes(), &admin) != nil || admin.Username == "" {
+		clear(admin.Password)
+		return login{}, errors.New(`the administrator's login is not {"username":"…","password":"…"}; set it so`)
+	}
+	admin.privileged = true
+	return admin, nil
+}
+
+// asAdmin logs the administrator in at an address, in a session that nobody less
+// privileged has arranged.
+func (p *PostgreSQL) asAdmin(ctx context.Context, admin login, address string) (*pgconn.PgConn, error) {
+	conn, err := p.open(ctx, admin, address)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFixed(ctx, conn); err != nil {
+		_ = conn.Close(ctx)
+		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+	return conn, nil
 }
 
 // config returns the login settings for one address. It sets every option that could
@@ -227,7 +320,7 @@ func (p *PostgreSQL) config(l login, address string) (*pgconn.Config, error) {
 	for _, s := range [][2]string{
 		{"host", host}, {"port", port}, {"dbname", address[at+1:]}, {"user", l.Username}, {"sslmode", mode}, {"sslrootcert", ca},
 		{"sslcert", ""}, {"sslkey", ""}, {"passfile", ""}, {"target_session_attrs", "any"}, {"connect_timeout", "10"}, {"sslnegotiation", ""},
-		{"require_auth", ""}, {"channel_binding", "prefer"},
+		{"require_auth", "scram-sha-256"}, {"channel_binding", "prefer"},
 	} {
 		settings += s[0] + "='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s[1]) + "' "
 	}
@@ -236,6 +329,9 @@ func (p *PostgreSQL) config(l login, address string) (*pgconn.Config, error) {
 		return nil, fmt.Errorf("the database %s: %w", address, err)
 	}
 	config.RuntimeParams = map[string]string{"application_name": "syncer", "client_encoding": "UTF8"}
+	if l.privileged { // a user's session runs nothing, and a pooler refuses other settings
+		maps.Copy(config.RuntimeParams, fixed)
+	}
 	return config, nil
 }
 
