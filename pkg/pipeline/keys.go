@@ -34,10 +34,11 @@ func (s *supervisor) holding(set string) (holding consumers.Holding, err error) 
 	sets := map[string][]records.Record{}
 	for _, l := range p.lanes.all() {
 		for _, r := range l.targets.Records() {
-			for _, e := range r.Spec.Entries {
-				if e.Set() && !slices.ContainsFunc(sets[e.Variable], func(other records.Record) bool { return other.Spec == r.Spec }) {
-					sets[e.Variable] = append(sets[e.Variable], r)
-				}
+			if len(r.Spec.Faults) > 0 && r.Status.Version == "" && !r.Status.Bare {
+				return holding, fmt.Errorf("it is not known which sets %s shows: %s", r.Spec.Key, brief.List(r.Spec.Faults))
+			}
+			for id := range setsOf(r) {
+				sets[id] = append(sets[id], r)
 			}
 		}
 	}
@@ -53,6 +54,21 @@ func (s *supervisor) holding(set string) (holding consumers.Holding, err error) 
 		return holding, err
 	}
 	return filesHold(set, sets[set])
+}
+
+// setsOf returns the sets that a file shows, or should show. A faulty definition names no
+// sets, but the file stays.
+func setsOf(r records.Record) map[string]bool {
+	ids := map[string]bool{}
+	for id := range r.Status.Sets {
+		ids[id] = true
+	}
+	for _, e := range r.Spec.Entries {
+		if e.Set() {
+			ids[e.Variable] = true
+		}
+	}
+	return ids
 }
 
 // filesHold returns the versions that all files of a set contain. It returns no primary

@@ -120,8 +120,8 @@ func (rs *rotations) Settled(o Outcome) {
 		return
 	}
 	namespace := rs.events.reference(o.Key).Namespace
-	for set := range o.After.Sets {
-		if r.shown.permitted(set, namespace) {
+	for set, has := range o.After.Sets {
+		if !has.Claimed && r.shown.permitted(set, namespace) {
 			r.rotator.Delivered(set, namespace)
 		}
 	}
@@ -137,7 +137,7 @@ func (r *rotating) Rotated(e rotation.Event) {
 	if e.Result != "" {
 		r.of.metrics.Rotated(e.Set, e.Result)
 	}
-	for _, record := range r.showing(e.Set) {
+	for _, record := range r.of.set.Showing(e.Set) {
 		if r.shown.counted(e.Set, record) {
 			r.of.events.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
 		}

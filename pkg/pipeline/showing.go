@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ type shown struct {
 	earlier map[targets.Key]map[string]targets.DeliveredSet // not yet delivered by this process
 	counts  map[string]map[targets.Key]bool                 // :: set → Secrets that counted last
 	unread  map[string]time.Time                            // :: namespace → unreadable since
+	crowds  map[string]time.Time                            // :: namespace → too full since
 	rights  map[access]right
 }
 
@@ -66,17 +68,23 @@ func (r *rotating) Shown(ctx context.Context, set string) ([]rotation.Shown, err
 	if err != nil {
 		return nil, err
 	}
-	all := slices.DeleteFunc(r.showing(set), func(record records.Record) bool {
+	all := slices.DeleteFunc(r.of.set.Showing(set), func(record records.Record) bool {
 		return !r.shown.permitted(set, record.Spec.Secret.Namespace)
 	})
 	s := inspection{rotating: r, set: set, counts: map[targets.Key]bool{}}
-	r.askRights(ctx, s.questions(all, refused, known))
+	crowds := r.crowds()
+	r.askRights(ctx, s.questions(all, refused, known, crowds))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	for namespace, since := range refused {
 		if !known[namespace] && r.mayShow(namespace, set) {
 			s.blind(namespace, since, "Syncer may not read its Secrets")
+		}
+	}
+	for namespace, since := range crowds {
+		if r.mayShow(namespace, set) {
+			s.blind(namespace, since, "it has more Secrets than namespaceMemory allows Syncer to follow")
 		}
 	}
 	for _, record := range all {
@@ -107,20 +115,42 @@ func (r *rotating) refused() (refused map[string]time.Time, known map[string]boo
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for namespace := range refused {
-		if since, before := s.unread[namespace]; before {
-			refused[namespace] = since
-		}
-	}
-	clear(s.unread)
-	for namespace, since := range refused {
-		s.unread[namespace] = since
-	}
+	remember(&s.unread, refused)
 	return refused, known, nil
 }
 
+// crowds returns the namespaces whose Secrets are not all known, because the budget has no
+// room for them, and since when.
+func (r *rotating) crowds() map[string]time.Time {
+	crowds := map[string]time.Time{}
+	for _, namespace := range r.of.set.Crowds() {
+		crowds[namespace] = time.Now()
+	}
+	r.shown.mu.Lock()
+	defer r.shown.mu.Unlock()
+	remember(&r.shown.crowds, crowds)
+	return crowds
+}
+
+// remember gives the namespaces in now the times that they had before, and remembers now.
+func remember(before *map[string]time.Time, now map[string]time.Time) {
+	for namespace := range now {
+		if since, known := (*before)[namespace]; known {
+			now[namespace] = since
+		}
+	}
+	*before = maps.Clone(now)
+}
+
 // questions returns the permissions that decide which Secrets show the set.
-func (s *inspection) questions(all []records.Record, refused map[string]time.Time, known map[string]bool) (ask []access) {
+func (s *inspection) questions(all []records.Record, refused map[string]time.Time, known map[string]bool, crowds map[string]time.Time) (ask []access) {
+	for namespace := range crowds {
+		if s.rotating.shown.permitted(s.set, namespace) {
+			for _, identity := range s.rotating.identitiesOf(namespace) {
+				ask = append(ask, access{identity, s.set})
+			}
+		}
+	}
 	for namespace := range refused {
 		if !known[namespace] && s.rotating.shown.permitted(s.set, namespace) {
 			for _, identity := range s.rotating.identitiesOf(namespace) {
@@ -129,7 +159,7 @@ func (s *inspection) questions(all []records.Record, refused map[string]time.Tim
 		}
 	}
 	for _, record := range all {
-		if _, delivered := record.Status.Sets[s.set]; !delivered || record.Status.Err != nil {
+		if has, known := record.Status.Sets[s.set]; !known || has.Claimed || record.Status.Err != nil {
 			ask = append(ask, access{s.rotating.identityOf(record), s.set})
 		}
 	}
@@ -148,7 +178,8 @@ func (r *rotating) mayShow(namespace, set string) bool {
 // look records what one Secret shows.
 func (s *inspection) look(ctx context.Context, record records.Record, refused map[string]time.Time) error {
 	namespace, status := record.Spec.Secret.Namespace, record.Status
-	has, delivered := status.Sets[s.set]
+	has, known := status.Sets[s.set]
+	delivered := known && !has.Claimed
 	if right := s.rotating.shown.right(access{s.rotating.identityOf(record), s.set}); !delivered || status.Err != nil {
 		if right.known && !right.may {
 			return nil // its identity never had the permission, or lost it
@@ -158,7 +189,10 @@ func (s *inspection) look(ctx context.Context, record records.Record, refused ma
 			return nil
 		}
 	}
-	if !delivered {
+	if !known && status.Version != "" {
+		return nil // Syncer has read it, and it shows nothing
+	}
+	if !known {
 		var was bool
 		var err error
 		has, was, err = s.rotating.before(ctx, record.Spec, s.set)
@@ -168,8 +202,8 @@ func (s *inspection) look(ctx context.Context, record records.Record, refused ma
 			return nil
 		case err != nil:
 			return err
-		case !was && (status.Err != nil || !status.Proven.IsZero()):
-			return nil // Syncer tried it, and it shows nothing
+		case !was && (status.Err != nil || !status.Proven.IsZero() || !names(record.Spec, s.set)):
+			return nil // Syncer tried it, or need not try it, and it shows nothing
 		}
 	}
 	s.counts[record.Spec.Key] = true
@@ -242,10 +276,8 @@ func (r *rotating) Since(ctx context.Context, variables []string) (since time.Ti
 	return since, nil
 }
 
-// showing returns the Secrets with an entry that shows a set.
-func (r *rotating) showing(set string) []records.Record {
+// names reports whether an entry of a Secret names a set.
+func names(t *targets.Target, set string) bool {
 	shows := func(e targets.Entry) bool { return e.Set() && e.Variable == set }
-	return slices.DeleteFunc(r.of.set.ByVariable(set), func(record records.Record) bool {
-		return !slices.ContainsFunc(record.Spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, shows) })
-	})
+	return slices.ContainsFunc(t.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, shows) })
 }

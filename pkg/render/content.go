@@ -15,6 +15,7 @@ type entry struct {
 	alias string
 	value []byte
 	set   *versions.Document // for an entry that is a set
+	from  string             // the variable of the set that made it; "": none
 }
 
 // values holds decoded entries, and the buffers of the decoding.

@@ -20,6 +20,9 @@ const templatesWork = 4 * maxWork
 type Data struct {
 	// Parts are the values by data key. The receiver owns and wipes them.
 	Parts map[string]secret.Value
+	// Sets has, for each data key that an entry for a set of the map makes, the set's
+	// variable.
+	Sets map[string]string
 	// Errs says, by data key, why a group is missing from Parts. The error comes
 	// from Render or from the template lookup. The key "" holds an error that
 	// prevents all output: a set of the map cannot be rendered.
@@ -48,7 +51,7 @@ func Secret(t *targets.Target, value func(variable string) secret.Value, templat
 	if size := decoded.size(); size > MaxSecret {
 		return Data{Errs: map[string]error{"": fmt.Errorf("the values of the map have %d bytes together, and a Secret can have %d", size, MaxSecret)}}
 	}
-	data := Data{Parts: partOfEach(decoded.entries), Errs: map[string]error{}, Warnings: warnings, Expires: decoded.expires}
+	data := Data{Parts: partOfEach(decoded.entries), Sets: setOfEach(decoded.entries), Errs: map[string]error{}, Warnings: warnings, Expires: decoded.expires}
 	if t.Secret == nil {
 		return data
 	}

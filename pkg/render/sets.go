@@ -88,21 +88,32 @@ func (v *values) addSet(format targets.Format, e targets.Entry, value []byte) er
 			if version.State == versions.Primary {
 				suffix = ".primary"
 			}
-			v.addParts(prefix+version.ID+".", suffix, version)
+			v.addParts(e.Variable, prefix+version.ID+".", suffix, version)
 		}
 	default:
-		v.addParts(prefix, "", primary)
+		v.addParts(e.Variable, prefix, "", primary)
 		if former, ok := doc.Former(); ok {
-			v.addParts(prefix, ".old", former)
+			v.addParts(e.Variable, prefix, ".old", former)
 		}
 	}
 	return nil
 }
 
-func (v *values) addParts(prefix, suffix string, version versions.Version) {
+func (v *values) addParts(set, prefix, suffix string, version versions.Version) {
 	for _, name := range version.PartNames() {
-		v.entries = append(v.entries, entry{alias: prefix + name + suffix, value: version.Parts[name].Bytes()})
+		v.entries = append(v.entries, entry{alias: prefix + name + suffix, value: version.Parts[name].Bytes(), from: set})
 	}
+}
+
+// setOfEach returns the variable of the set of each entry that comes from one.
+func setOfEach(entries []entry) map[string]string {
+	sets := map[string]string{}
+	for _, e := range entries {
+		if e.from != "" {
+			sets[e.alias] = e.from
+		}
+	}
+	return sets
 }
 
 // twice returns an error if an entry from a set has the same name as another entry.

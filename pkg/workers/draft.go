@@ -25,8 +25,9 @@ type draft struct {
 	// warnings are the warnings of the rendering; see allWarnings.
 	warnings []string
 	work     int                             // see Result.Work
-	sets     map[string]targets.DeliveredSet // by variable
-	claimed  []string                        // sets that only the Secret claims to show
+	sets     map[string]targets.DeliveredSet // to show, by variable
+	makers   map[string][]string             // see makersOf
+	shows    map[string]targets.DeliveredSet // what the target shows afterwards; nil: as before
 	expires  targets.Expiry
 	// held means that something is unknown, so that only removals are allowed.
 	held bool
@@ -94,14 +95,14 @@ func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]varia
 	s.Log.Log(s.steps, "Rendering target", zap.String("target", string(t.Key)), zap.String("format", string(t.Format)))
 	text, err := s.Templates.Text(ctx, t)
 	if err != nil {
-		return d.fail(t, answers, fmt.Errorf("reading the template of %s: %w", t.Key, err))
+		return d.fail(t, answers, !s.Policy.RemoveRevoked, fmt.Errorf("reading the template of %s: %w", t.Key, err))
 	}
 	result, err := renderWith(c.target, text, answers)
 	if d.choices[0].leaveOutUnfit(err) {
 		result, err = renderWith(d.choices[0].target, text, answers)
 	}
 	if err != nil {
-		return d.fail(t, answers, &RenderError{Key: t.Key, Err: err, Invalid: t.Templated() && render.Check(t, text) != nil})
+		return d.fail(t, answers, !s.Policy.RemoveRevoked, &RenderError{Key: t.Key, Err: err, Invalid: t.Templated() && render.Check(t, text) != nil})
 	}
 	s.warn(t.Key, result.Warnings)
 	d.want.Parts, d.want.Mode, d.warnings = result.Parts, t.File.Mode, result.Warnings
@@ -111,9 +112,9 @@ func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]varia
 
 // fail returns the draft of a file that cannot be made. The last content stays, unless it
 // holds a revoked value.
-func (d draft) fail(t *targets.Target, answers map[string]variables.Answer, err error) draft {
+func (d draft) fail(t *targets.Target, answers map[string]variables.Answer, kept bool, err error) draft {
 	if lost := d.choices[0].lost; len(lost) > 0 {
-		d.want.Gone = &RevokedError{Key: t.Key, Variables: lost}
+		d.want.Gone = &RevokedError{Key: t.Key, Variables: lost, Kept: kept}
 		for _, id := range lost {
 			d.want.Gone.Errs = append(d.want.Gone.Errs, answers[id].Err)
 		}

@@ -142,6 +142,7 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 		made.Expires = made.Expires.First(more.Expires)
 	}
 	d.want.Parts, d.work, d.expires = made.Parts, made.Work+1, made.Expires
+	d.makers = makersOf(made.Sets, d.render.Secret.Groups)
 	for i := range d.choices {
 		c := &d.choices[i]
 		err := made.Errs[c.name] // the map has none

@@ -81,9 +81,11 @@ func unlisted(part *targets.Target, aliases []string) (ids []string) {
 }
 
 // lookOnce checks whether anything of a target exists, if no sync has proven or seen that
-// yet.
-func (s *Syncer) lookOnce(ctx context.Context, j *job) {
-	if !j.Status.Proven.IsZero() || j.Status.Version != "" {
+// yet. It looks again at a Secret with a faulty definition while it shows sets, because
+// somebody else may remove them.
+func (s *Syncer) lookOnce(ctx context.Context, j *job, held bool) {
+	again := j.Spec.Secret != nil && !held && len(j.Status.Sets) > 0
+	if (!j.Status.Proven.IsZero() || j.Status.Version != "") && !again {
 		return
 	}
 	have, err := j.read(ctx)
@@ -99,4 +101,10 @@ func (j *job) see(have sinks.State) {
 	j.Status.See(have.Sight)
 	j.Seen = have.Seen
 	j.Status.Bare = len(have.Parts) == 0 && !have.Stale
+	switch {
+	case j.Spec.Secret != nil:
+		j.Status.Sets = (&draft{}).shown(j, have, have.Parts)
+	case len(j.Spec.Faults) > 0 && !j.Status.Bare: // its sets are not known otherwise
+		j.Status.Sets = shownBefore(j, have)
+	}
 }

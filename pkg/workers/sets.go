@@ -8,9 +8,9 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
-	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // setsOf returns the version sets that the target must show, by variable, and the errors
@@ -24,6 +24,7 @@ func setsOf(r *job, answers map[string]variables.Answer) (sets map[string]target
 			}
 			set, err := render.DeliveredSet(answers[e.Variable].Value.Bytes())
 			was, delivered := r.Status.Sets[e.Variable]
+			delivered = delivered && !was.Claimed
 			if err == nil && delivered {
 				err = set.After(was)
 			}
@@ -78,29 +79,82 @@ func (d *draft) revokeSets(t *targets.Target, have sinks.State) {
 	}
 }
 
-// keepSets keeps the summary of a set that is gone, if the policy keeps the set's data.
-// The summary says which step the target shows. Without it, a new set with the same id
-// would count as never delivered. Anyone who may write a Secret can forge its summary, so
-// a summary that this process has not delivered is marked as claimed.
-func (d *draft) keepSets(t *targets.Target, status records.Status, have sinks.State) {
-	if d.want.Gone == nil || !d.want.Gone.Kept {
-		return
+// shown returns the sets that the target shows when its parts are these. Content that
+// this sync made shows the present step. Content that stays keeps its step, even if its
+// definition is now faulty or gone.
+func (d *draft) shown(j *job, have sinks.State, parts map[string]secret.Value) map[string]targets.DeliveredSet {
+	before := shownBefore(j, have)
+	if j.Spec.Secret == nil { // its content is whole
+		if d.held || d.want.Gone != nil && d.want.Gone.Kept {
+			return before
+		}
+		return d.sets
 	}
-	for _, part := range t.Parts() {
-		for _, e := range part.Entries {
-			was, shown := have.Sets[e.Variable]
-			if _, found := d.sets[e.Variable]; !e.Set() || !shown || found {
-				continue
+	var kept []string
+	for name := range parts {
+		if _, made := d.want.Parts[name]; !made {
+			kept = append(kept, name)
+		}
+	}
+	slices.Sort(kept)
+	states := map[string][]targets.DeliveredSet{}
+	for name := range d.want.Parts {
+		for _, id := range d.makers[name] {
+			set := d.sets[id]
+			set.Parts = []string{name}
+			states[id] = append(states[id], set)
+		}
+	}
+	for id, was := range before {
+		for _, state := range was.States() {
+			if state.Parts == nil {
+				state.Parts = kept
 			}
-			if d.sets = maps.Clone(d.sets); d.sets == nil {
-				d.sets = map[string]targets.DeliveredSet{}
-			}
-			d.sets[e.Variable] = was
-			if _, delivered := status.Sets[e.Variable]; t.Secret != nil && !delivered {
-				d.claimed = append(d.claimed, e.Variable)
+			gone := func(name string) bool { return !slices.Contains(kept, name) }
+			if state.Parts = slices.DeleteFunc(slices.Clone(state.Parts), gone); len(state.Parts) > 0 {
+				states[id] = append(states[id], state)
 			}
 		}
 	}
+	sets := map[string]targets.DeliveredSet{}
+	for id, all := range states {
+		sets[id] = targets.JoinSets(all)
+	}
+	return sets
+}
+
+// shownBefore returns the sets that the target showed before this sync. Anyone who may
+// write a Secret can forge its summary, so one that this process has not delivered is
+// marked as claimed.
+func shownBefore(j *job, have sinks.State) map[string]targets.DeliveredSet {
+	sets := map[string]targets.DeliveredSet{}
+	for id, claim := range have.Sets {
+		claim.Claimed = j.Spec.Secret != nil
+		sets[id] = claim
+	}
+	for id, was := range j.Status.Sets {
+		if !was.Claimed {
+			sets[id] = was
+		}
+	}
+	return sets
+}
+
+// makersOf returns the sets of each data key of a Secret. made are those of the map, and
+// groups the groups that were rendered.
+func makersOf(made map[string]string, groups []*targets.Target) map[string][]string {
+	makers := map[string][]string{}
+	for name, id := range made {
+		makers[name] = []string{id}
+	}
+	for _, group := range groups {
+		for _, e := range group.Entries {
+			if e.Set() {
+				makers[group.Group] = append(makers[group.Group], e.Variable)
+			}
+		}
+	}
+	return makers
 }
 
 // belongs reports whether a data key can only come from the set e.

@@ -1,12 +1,15 @@
 package workers_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
@@ -152,5 +155,113 @@ func TestAWildcardLeavesSetsOut(t *testing.T) {
 	s.holds("user=me")
 	if len(r.Warnings) != 1 || r.Warnings[0].Left != "jwt" || !strings.Contains(r.Warnings[0].Text, "{keys: jwt}") {
 		t.Errorf("it warns %+v", r.Warnings)
+	}
+}
+
+// shows checks which steps the Secret counts as showing of p/jwt: "oldest newer…", with "?"
+// if only its annotation says so, and "-" for none. It says the same after a restart.
+func (s *shop) shows(want string) {
+	s.t.Helper()
+	for _, how := range []string{"", "?"} {
+		r := s.set.Records()[0]
+		set, ok := r.Status.Sets["p/jwt"]
+		got := "-"
+		if ok {
+			got = ""
+			for _, state := range set.States() {
+				got += fmt.Sprintf("%d%v ", state.Step, state.Parts)
+			}
+			if got = strings.TrimSpace(got); set.Claimed {
+				got += "?"
+			}
+		}
+		if want := strings.TrimSuffix(want, "?") + how; got != want && want != "-?" && !(how == "?" && got+"?" == want) {
+			s.t.Errorf("it counts as showing %q, want %q", got, want)
+		}
+		if how == "" {
+			s.set.Delete(db)
+			s.set.Put(r.Spec)
+			s.one()
+		}
+	}
+}
+
+// TestASecretShowsTheStepThatEachOfItsKeysHolds, whatever its definition says now, and also
+// after a restart.
+func TestASecretShowsTheStepThatEachOfItsKeysHolds(t *testing.T) {
+	const names = `{{ range versions "jwt" }}{{ .ID }} {{ end }}`
+	first := versions.New("").Make("r1", partsOf("key", "a"), false, noon).Promote("r1", noon) // step 2
+	second := first.Make("r2", partsOf("key", "b"), false, noon)
+	third := second.Promote("r2", noon)
+	good := []string{ofCfg, "- jwt: {keys: p/jwt}", templateCfg, names}
+	for name, c := range map[string]struct {
+		conjurMap string
+		before    func(s *shop) // the first delivery
+		breaks    func(s *shop) // before the step 3
+		want      string        // after the step 3
+	}{
+		"a broken template": {"x: p/x", nil, func(s *shop) { s.define("x: p/x", templateCfg, "{{ bad") }, "2[cfg]"},
+		"a missing ConfigMap": {"x: p/x", nil, func(s *shop) {
+			s.text = func(*targets.Target) (string, error) { return "", errors.New("no ConfigMap") }
+		}, "2[cfg]"},
+		"a broken template beside the keys": {`"*": {keys: p/jwt}`, nil, func(s *shop) { s.define(s.def.Map, templateCfg, "{{ bad") }, "2[cfg] 3[r1.key.primary r2.key]"},
+		"a faulty format":                   {"x: p/x", nil, func(s *shop) { s.define("x: p/x", formatCfg, "toml") }, "2[cfg]"},
+		"a group without format":            {"x: p/x", nil, func(s *shop) { s.define("x: p/x", templateCfg, "") }, "2[cfg]"},
+		"a faulty list":                     {"x: p/x", nil, func(s *shop) { s.define("x: p/x", ofCfg, "- [") }, "2[cfg]"},
+		"a faulty entry":                    {`"*": {keys: p/jwt}`, nil, func(s *shop) { s.define(`"*": {keys: [p/jwt]}`) }, "2[r1.key.primary] 3[cfg]"},
+		"a faulty entry with a prefix":      {`"k-*": {keys: p/jwt}`, nil, func(s *shop) { s.define(`"k-*": {keys: [p/jwt]}`) }, "2[k-r1.key.primary] 3[cfg]"},
+		"a faulty map":                      {`"*": {keys: p/jwt}`, nil, func(s *shop) { s.define("[") }, "2[r1.key.primary] 3[cfg]"},
+		"all of it faulty":                  {`"*": {keys: p/jwt}`, nil, func(s *shop) { s.define("[", formatCfg, "toml") }, "2[cfg r1.key.primary]"},
+		"an empty map":                      {`"*": {keys: p/jwt}`, nil, func(s *shop) { s.define("", formatCfg, "toml") }, "2[cfg r1.key.primary]"},
+		"refused": {`"*": {keys: p/jwt}`, nil, func(s *shop) {
+			r := s.set.Records()[0]
+			s.set.Put(r.Spec.Refused("left as it is"))
+		}, "2[cfg r1.key.primary]"},
+		"a configuration with a fault": {`"*": {keys: p/jwt}`, nil, func(s *shop) {
+			s.def.Configured = &targets.Target{Faults: []string{"a fault"}}
+			s.define(s.def.Map)
+		}, "2[cfg r1.key.primary]"},
+		"broken, and its key is deleted": {"x: p/x", nil, func(s *shop) {
+			s.define("x: p/x", templateCfg, "{{ bad")
+			delete(s.data.keys, "cfg")
+		}, "-"},
+		"all faulty, and a key is deleted": {`"*": {keys: p/jwt}`, nil, func(s *shop) {
+			s.define("[", formatCfg, "toml")
+			delete(s.data.keys, "cfg")
+		}, "2[r1.key.primary]"},
+		"broken from the beginning": {"x: p/x", func(s *shop) { s.define("x: p/x", templateCfg, "{{ bad") }, nil, "-"},
+		"no longer defined": {"x: p/x", nil, func(s *shop) {
+			delete(s.def.Annotations, "conjur.org/"+ofCfg)
+			delete(s.def.Annotations, "conjur.org/"+templateCfg)
+			s.define("x: p/x")
+		}, "-"},
+		"another content": {"x: p/x", nil, func(s *shop) { s.define("x: p/x", ofCfg, "- p/x", templateCfg, "x") }, "-"},
+		"no fault":        {`"*": {keys: p/jwt}`, nil, func(*shop) {}, "3[cfg r1.key.primary r2.key]"},
+		"unknown":         {`"*": {keys: p/jwt}`, nil, func(s *shop) { s.define(s.def.Map + "\ny: p/y"); s.unknown("p/y") }, "2[cfg r1.key.primary]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t, c.conjurMap, good...)
+			s.give("p/x", "x", "p/jwt", encoded(t, first))
+			if c.before != nil {
+				c.before(s)
+			}
+			s.one()
+			if c.breaks != nil {
+				c.breaks(s)
+			}
+			s.give("p/jwt", encoded(t, second))
+			s.one()
+			s.shows(c.want)
+			if s.def.Configured = nil; c.want == "-" {
+				return
+			}
+			s.define(c.conjurMap, append(good, formatCfg, "template")...)
+			s.text = func(group *targets.Target) (string, error) { return group.Template.Inline, nil }
+			s.give("p/y", "y", "p/jwt", encoded(t, third))
+			s.one()
+			if got := s.set.Records()[0].Status.Sets["p/jwt"]; got.Step != 4 || len(got.Newer) > 0 || got.Claimed {
+				t.Errorf("once mended, it shows %+v", got)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package workers_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -29,6 +30,7 @@ type data struct {
 	mu    sync.Mutex
 	keys  map[string]string
 	ids   []string // the members that are remembered with the keys
+	sets  map[string]targets.DeliveredSet
 	reads int
 	stale bool
 	fails error
@@ -38,7 +40,7 @@ func (d *data) Read(context.Context, records.Record) (sinks.State, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reads++
-	state := sinks.State{Stale: d.stale, Members: d.ids, Parts: map[string]secret.Value{}}
+	state := sinks.State{Sight: records.Sight{Version: "read"}, Stale: d.stale, Members: d.ids, Sets: d.sets, Parts: map[string]secret.Value{}}
 	for key, value := range d.keys {
 		state.Parts[key] = secret.New([]byte(value))
 	}
@@ -57,8 +59,13 @@ func (d *data) Apply(_ context.Context, _ records.Record, c sinks.Changes) (reco
 	if c.Members != nil {
 		d.ids = c.Members
 	}
+	if c.Sets != nil { // as an annotation keeps them
+		text, _ := json.Marshal(*c.Sets)
+		d.sets = nil
+		_ = json.Unmarshal(text, &d.sets)
+	}
 	if c.Empty() {
-		return records.Sight{}, nil
+		return records.Sight{Version: "written"}, nil
 	}
 	before := d.keys
 	d.keys, d.stale = map[string]string{}, false
@@ -70,7 +77,7 @@ func (d *data) Apply(_ context.Context, _ records.Record, c sinks.Changes) (reco
 			d.t.Errorf("the key %q goes, and is not among those to remove", key)
 		}
 	}
-	return records.Sight{}, nil
+	return records.Sight{Version: "written"}, nil
 }
 
 // shop is a fixture with the target "secret/shop/db", which the tests define as

@@ -171,7 +171,7 @@ func (s *Syncer) deliver(reading, writing context.Context, j *job, answers map[s
 	defer wipeParts(d.want.Parts)
 	result := Result{Warnings: d.allWarnings(), Work: d.work, Err: joined(d.errs...)}
 	if d.idle() {
-		s.lookOnce(reading, j)
+		s.lookOnce(reading, j, d.held)
 		d.tellBare(j.Status.Bare)
 		return result
 	}
@@ -199,10 +199,12 @@ func (s *Syncer) begin(ctx context.Context, keys []targets.Key, report func(Resu
 		j := s.newJob(r, report)
 		switch t := r.Spec; {
 		case len(t.Faults) > 0:
+			s.lookOnce(ctx, j, false)
 			j.end(Result{Err: &InvalidError{Key: key, Faults: t.Faults}})
 		case t.Secret != nil && t.Secret.Unread != "":
 			j.end(Result{Err: fmt.Errorf("the content of %s is not known: %s", key, t.Secret.Unread)})
 		case t.Secret != nil && t.Secret.Missing && !t.Secret.Create:
+			j.Status.Sets = nil // with the Secret, they are gone
 			j.end(Result{Err: &sinks.MissingError{Namespace: t.Secret.Namespace, Name: t.Secret.Name}})
 		case t.Open():
 			unlisted = append(unlisted, j)
@@ -224,9 +226,11 @@ func (s *Syncer) plan(j *job, d *draft, have sinks.State) (changes sinks.Changes
 		d.hold(t.Key, errs...)
 		changes = Plan(d.want, have, s.Policy)
 	}
-	d.keepSets(t, j.Status, have)
-	if !d.held && (len(d.sets) > 0 || len(have.Sets) > 0) {
-		changes.Sets = &d.sets
+	if !d.held || !changes.Empty() {
+		d.shows = d.shown(j, have, changes.Parts)
+		if len(d.shows) > 0 || len(have.Sets) > 0 {
+			changes.Sets = &d.shows
+		}
 	}
 	changes.Members = d.members(t, have.Members)
 	changes.Restores, stays = s.deleted(j, d.want, have)

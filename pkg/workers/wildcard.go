@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"go.uber.org/zap"
@@ -205,11 +204,8 @@ func (c *choice) leaveOutUnfit(err error) bool {
 // For a target with a wildcard, it reports the variables that are missing from the
 // content.
 func (s *Syncer) noteContent(r *job, d *draft) {
-	if !d.held {
-		r.Status.Sets = maps.Clone(d.sets)
-		for _, id := range d.claimed {
-			delete(r.Status.Sets, id)
-		}
+	if d.shows != nil || !d.held {
+		r.Status.Sets = d.shows
 	}
 	if d.want.Gone != nil && d.want.Gone.Kept && d.want.Revoked == nil {
 		return

@@ -157,3 +157,57 @@ func TestWhatIsAdoptedIsAsOldAsItsSecret(t *testing.T) {
 		t.Errorf("the first version is of %v, and its Secret of %v", reports[0].Made, made)
 	}
 }
+
+// TestARotationWaitsForASecretThatKeepsItsOldKey: a mistake in the definition of a data key
+// leaves its content as it is, so the old key must stay valid. That holds after a restart.
+func TestARotationWaitsForASecretThatKeepsItsOldKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		annotation, value string
+		restart           bool
+	}{
+		"a broken template":                  {"secret-file-template.cfg", "{{ bad", false},
+		"a broken template, after a restart": {"secret-file-template.cfg", "{{ bad", true},
+		"a faulty format":                    {"secret-file-format.cfg", "toml", false},
+		"a faulty format, after a restart":   {"secret-file-format.cfg", "toml", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.keySet("{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 1s}}")
+			w.Env["SERVER_STATUS"] = "true"
+			annotate := func(name, value string) func(*corev1.Secret) {
+				return func(s *corev1.Secret) { s.Annotations["conjur.org/"+name] = value }
+			}
+			good := func(s *corev1.Secret) {
+				if s.Annotations == nil {
+					s.Annotations = map[string]string{}
+				}
+				annotate("conjur-secrets.cfg", "- jwt: {keys: jwt}")(s)
+				annotate("secret-file-format.cfg", "template")(s)
+				annotate("secret-file-template.cfg", `{{ range versions "jwt" }}{{ .ID }} {{ end }}`)(s)
+			}
+			w.secret("keys", nil, good)
+			w.showing(w.namespace, "others")
+			p := w.start()
+			before := w.idles("keys", shownSet{})
+			w.edit("keys", annotate(c.annotation, c.value))
+			if c.restart {
+				p.Stop()
+				p = w.start()
+			}
+			w.rotate("now", "jwt").Exit(0)
+			eventually(t, "a status that names the Secret", func() bool {
+				s, err := status.Client{URL: "http://" + w.address}.Get(t.Context())
+				return err == nil && len(s.Rotations) == 1 && strings.Contains(s.Rotations[0].Waits, "secret/keys of namespace "+w.namespace+" has step")
+			})
+			w.polls(5)
+			if now, others := w.shown("keys"), w.shown("others"); now.Step != before.Step || others.Primary != before.Primary || len(others.IDs) != 2 {
+				t.Errorf("it shows %+v, and another Secret %+v", now, others)
+			}
+			w.edit("keys", good)
+			w.idles("keys", before)
+			p.Stop()
+		})
+	}
+}

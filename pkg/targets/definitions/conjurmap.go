@@ -49,7 +49,7 @@ func parseMap(text, account string) *entryParser {
 		p.pair(key, resolve(root.Content[i+1]))
 		if len(p.errs) > before {
 			p.faulty = append(p.faulty, key.Value)
-			p.unsure = p.unsure || key.Kind != yaml.ScalarNode || key.Tag == "!!null" || key.Value == "*"
+			p.unsure = p.unsure || key.Kind != yaml.ScalarNode || key.Tag == "!!null" || strings.HasSuffix(key.Value, "*")
 		}
 	}
 	return p

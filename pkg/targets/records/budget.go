@@ -101,6 +101,22 @@ func (s *Set) Crowded(key targets.Key) string {
 	return s.exceeded()
 }
 
+// Crowds lists the namespaces with Secrets that the Set omits, in order.
+func (s *Set) Crowds() (namespaces []string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for namespace, n := range s.spaces {
+		for key := range n.waiting {
+			if s.records[key] == nil {
+				namespaces = append(namespaces, namespace)
+				break
+			}
+		}
+	}
+	slices.Sort(namespaces)
+	return namespaces
+}
+
 // Waiting returns Secrets that the budget refused and that may fit now. It returns only
 // those of namespaces in which memory was released, or Crowd was called, since the last
 // call. It returns at most the given number for each namespace, and others at the next

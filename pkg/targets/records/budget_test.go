@@ -78,6 +78,9 @@ func TestSecretsWithoutAnyRoomAreNotKept(t *testing.T) {
 	if s.Crowded(last) == "" || s.Crowded("secret/ns/0") != "" {
 		t.Error("it is not said which are not kept")
 	}
+	if got := s.Crowds(); !slices.Equal(got, []string{"ns"}) {
+		t.Errorf("Secrets are not kept in the namespaces %q", got)
+	}
 	s.Delete(last)
 	if s.Crowded(last) != "" {
 		t.Error("one that is gone still waits")

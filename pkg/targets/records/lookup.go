@@ -42,6 +42,51 @@ func (s *Set) ByVariable(id string) (all []Record) {
 	return all
 }
 
+// partlyRead is the name, in the index of the shown sets, of the Secrets whose definition
+// could be read only in part. No variable has it.
+const partlyRead = ""
+
+// show updates the index of the shown sets after a change of a record. before are the sets
+// that it showed. The caller holds the lock.
+func (s *Set) show(r *record, before map[string]targets.DeliveredSet) {
+	if s.shown == nil {
+		s.shown = index[string]{}
+	}
+	for id := range before {
+		if _, still := r.status.Sets[id]; !still {
+			s.shown.set(id, r.spec.Key, false)
+		}
+	}
+	for id := range r.status.Sets {
+		s.shown.set(id, r.spec.Key, true)
+	}
+	k := r.spec.Secret
+	s.shown.set(partlyRead, r.spec.Key, k != nil && (len(r.spec.Faults) > 0 || k.HoldAll || len(k.Hold) > 0))
+}
+
+// Showing lists the Secrets that may show a set, with their known state, by key. An entry
+// names the set, or their content shows it. A Secret with a faulty definition is listed
+// until its content was read.
+func (s *Set) Showing(set string) (all []Record) {
+	shows := func(e targets.Entry) bool { return e.Set() && e.Variable == set }
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	keys := slices.Concat(s.shown[set], s.shown[partlyRead])
+	for _, l := range s.lanes {
+		keys = append(keys, l.byVariable[set]...)
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		r := s.records[key]
+		_, is := r.status.Sets[set]
+		if r.spec.Secret != nil && (is || r.status.Version == "" && s.shown.has(partlyRead, key) ||
+			slices.ContainsFunc(r.spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, shows) })) {
+			all = append(all, s.copy(r))
+		}
+	}
+	return all
+}
+
 // TemplateFiles lists the template files in use, each once.
 func (l *Lane) TemplateFiles() []string {
 	s := l.all()
@@ -95,6 +140,12 @@ func (x index[K]) union(names []K) []targets.Key {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// has reports whether a key is under a name.
+func (x index[K]) has(name K, key targets.Key) bool {
+	_, found := slices.BinarySearch(x[name], key)
+	return found
 }
 
 // set adds a key under a name, or removes it. It reports whether the name is new or

@@ -190,3 +190,35 @@ func BenchmarkVariablesOf5000(b *testing.B) {
 		s.Variables()
 	}
 }
+
+// TestASecretThatShowsASetIsFound by its entry, by its content, and until it was read also
+// if its definition is known only in part.
+func TestASecretThatShowsASetIsFound(t *testing.T) {
+	s := &Set{}
+	lane, key := s.Lane(""), targets.KubeSecretKey("ns", "keys")
+	named := &targets.Target{Key: key, Secret: &targets.Secret{Namespace: "ns", Name: "keys"}, Entries: []targets.Entry{{Alias: "*", Variable: "jwt", ContentType: targets.ContentKeys}}}
+	settle := func(change func(*Status)) {
+		r, _ := lane.Begin(key)
+		change(&r.Status)
+		lane.Settle(r)
+	}
+	check := func(when string, want bool) {
+		t.Helper()
+		if got := len(s.Showing("jwt")) > 0; got != want || len(s.Showing("other")) > 0 && when != "refused, and not read" {
+			t.Errorf("%s: found %v, want %v", when, got, want)
+		}
+	}
+	lane.Put(named)
+	check("named", true)
+	lane.Put(named.Refused("too large"))
+	check("refused, and not read", true)
+	settle(func(s *Status) { s.Version = "1" })
+	check("refused, and read without the set", false)
+	settle(func(s *Status) { s.Sets = map[string]targets.DeliveredSet{"jwt": {Step: 2}} })
+	check("refused, and shows it", true)
+	settle(func(s *Status) { s.Sets = nil })
+	check("refused, and shows it no longer", false)
+	settle(func(s *Status) { s.Sets = map[string]targets.DeliveredSet{"jwt": {Step: 2}} })
+	s.Delete(key)
+	check("deleted", false)
+}

@@ -27,6 +27,7 @@ type Set struct {
 	lanes   map[string]*Lane
 	busy    map[targets.Key]*work
 	seen    map[targets.Key]any // see Foresee
+	shown   index[string]       // see Showing
 	made    uint64              // records so far
 	left    leftRevisions
 	spaces  map[string]*space // by namespace
@@ -269,6 +270,7 @@ func (l *Lane) put(r *record, t *targets.Target, recalled, released []string) (c
 	}
 	l.link(made, true)
 	r.spec = made
+	l.set.show(r, nil)
 	return true
 }
 
@@ -276,6 +278,10 @@ func (l *Lane) put(r *record, t *targets.Target, recalled, released []string) (c
 func (s *Set) remove(key targets.Key) Change {
 	r := s.records[key]
 	r.lane.drop(key, r.spec)
+	for id := range r.status.Sets {
+		s.shown.set(id, key, false)
+	}
+	s.shown.set(partlyRead, key, false)
 	delete(s.records, key)
 	s.give(key, r.memory)
 	s.left.keep(key, r.status.Revision)

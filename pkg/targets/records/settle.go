@@ -49,6 +49,7 @@ func (l *Lane) Settle(done Record) (after Status, again []Change) {
 	before := r.status
 	r.status = done.Status
 	r.status.derive(before, l.polled, time.Now())
+	s.show(r, before.Sets)
 	if r.status.Version != "" {
 		s.unsee(key) // the watch showed the sync's own write
 	}
