@@ -45,7 +45,8 @@ only if all secrets were delivered. A change restarts the command, unless
 
 With --env, the entries of a secret group become environment variables of the
 command, named by their aliases. They stay in memory and are not written to a file.
-A running command does not see changes of its environment.
+A running command does not see changes of its environment. A restart stops it only if
+it can start with the new environment.
 
 The command does not inherit Syncer's own credentials:
 - ` + strings.Join(config.CredentialVariables(), "\n- ") + `

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -62,6 +63,9 @@ type Runner struct {
 	stopping bool      // it must end, to be started again
 	leaving  bool      // it must end for good
 	kill     time.Time // when to kill it; zero: never
+	environ  []string  // its environment
+	retry    time.Time // when to try the restart again that could not be made; zero: never
+	failures int       // of that restart
 }
 
 // RunnerConfig configures a Runner. All fields are required.
@@ -94,7 +98,8 @@ func (r *Runner) Notify(context.Context) error {
 	return nil
 }
 
-// Run runs the command until it ends, or stops it when ctx ends. It returns the exit
+// Run runs the command until it ends, or stops it when ctx ends. It does not stop the command
+// for a restart while the kernel would refuse to start the command again. It returns the exit
 // status, which is 128 plus the number for a command that a signal ended. The error says
 // why the command could not be started.
 func (r *Runner) Run(ctx context.Context) (status int, err error) {
@@ -117,11 +122,14 @@ func (r *Runner) Run(ctx context.Context) (status int, err error) {
 		case <-ended:
 			ended, r.leaving = nil, true
 			r.stop()
-		case <-timer.C:
-			if !r.kill.IsZero() {
+		case now := <-timer.C:
+			if !r.kill.IsZero() && !now.Before(r.kill) {
 				r.Log.Warn("The command has not ended in time; killing it", zap.Duration("timeout", r.StopTimeout))
 				r.send(unix.SIGKILL)
 				r.kill = time.Time{}
+			}
+			if !r.retry.IsZero() && !now.Before(r.retry) {
+				r.react()
 			}
 		case <-children:
 			switch status, dead := r.reap(); {
@@ -129,12 +137,16 @@ func (r *Runner) Run(ctx context.Context) (status int, err error) {
 				return status, nil
 			case dead:
 				r.Log.Info("Starting the command again", zap.Int("status", status))
-				if status, err := r.start(); err != nil {
+				if status, err := r.startAgain(); err != nil {
 					return status, err
 				}
 			}
 		}
-		if !r.kill.IsZero() {
+		switch {
+		case r.kill.IsZero() && r.retry.IsZero():
+		case r.kill.IsZero() || !r.retry.IsZero() && r.retry.Before(r.kill):
+			timer.Reset(time.Until(r.retry))
+		default:
 			timer.Reset(time.Until(r.kill))
 		}
 	}
@@ -142,25 +154,98 @@ func (r *Runner) Run(ctx context.Context) (status int, err error) {
 
 // start starts the command and resets the record of changes.
 func (r *Runner) start() (status int, err error) {
-	path, err := exec.LookPath(r.Args[0])
-	if err != nil {
-		return statusOf(err), err
-	}
 	select {
 	case <-r.notified: // the new command already knows this change
 	default:
 	}
+	return r.startWith(r.Environ())
+}
+
+// startAgain starts the command after a restart has stopped it. If that fails although the
+// kernel has agreed before, the command gets its former environment.
+func (r *Runner) startAgain() (status int, err error) {
+	if status, err = r.start(); err == nil {
+		return 0, nil
+	}
+	r.postpone(explainSize(err, r.Environ()))
+	return r.startWith(r.environ)
+}
+
+func (r *Runner) startWith(environ []string) (status int, err error) {
+	path, err := exec.LookPath(r.Args[0])
+	if err != nil {
+		return statusOf(err), err
+	}
 	r.apart = !inForeground()
 	p, err := os.StartProcess(path, r.Args, &os.ProcAttr{
-		Env:   r.Environ(),
+		Env:   environ,
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys:   &syscall.SysProcAttr{Setpgid: r.apart},
 	})
 	if err != nil {
 		return statusOf(err), err
 	}
-	r.pid, r.stopping, r.kill = p.Pid, false, time.Time{}
+	r.pid, r.stopping, r.kill, r.environ = p.Pid, false, time.Time{}, environ
 	return 0, p.Release() // reap waits for it
+}
+
+// canStart reports why the kernel would refuse to start the command with an environment. It
+// starts the command as a traced process. Such a process stops before its first
+// instruction, and canStart kills it there. If the kernel permits no tracing, canStart finds
+// no reason.
+func (r *Runner) canStart(environ []string) error {
+	path, err := exec.LookPath(r.Args[0])
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread() // the thread that starts the process traces it
+	defer runtime.UnlockOSThread()
+	p, err := os.StartProcess(path, r.Args, &os.ProcAttr{Env: environ, Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: true}})
+	switch {
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS):
+		return nil
+	case err != nil:
+		return explainSize(err, environ)
+	}
+	defer func() { _ = p.Release() }()
+	for {
+		_ = unix.Kill(p.Pid, unix.SIGKILL)
+		var status unix.WaitStatus
+		_, err := unix.Wait4(p.Pid, &status, 0, nil)
+		if err == nil && (status.Exited() || status.Signaled()) || err != nil && !errors.Is(err, unix.EINTR) {
+			return nil
+		}
+	}
+}
+
+// explainSize adds the longest variable to the error of a command whose environment is too
+// large. Linux limits each variable to 32 pages, usually 128 KiB, and all of them together
+// to a quarter of the limit of the stack.
+func explainSize(err error, environ []string) error {
+	if !errors.Is(err, unix.E2BIG) || len(environ) == 0 {
+		return err
+	}
+	all, longest := 0, environ[0]
+	for _, variable := range environ {
+		all += len(variable) + 1
+		if len(variable) > len(longest) {
+			longest = variable
+		}
+	}
+	name, _, _ := strings.Cut(longest, "=")
+	return fmt.Errorf("%w: the environment has %d bytes, and %s, its longest variable, %d; deliver large values as files", err, all, name, len(longest))
+}
+
+const (
+	firstRetry   = time.Second
+	longestRetry = time.Minute
+)
+
+// postpone schedules the restart again, and reports why it is not made now.
+func (r *Runner) postpone(why error) {
+	r.Log.Error("The command keeps its former secrets, because it cannot be started again", zap.Error(why))
+	r.retry = time.Now().Add(min(firstRetry<<min(r.failures, 6), longestRetry))
+	r.failures++
 }
 
 // statusOf returns the exit status for a command that could not be started.
@@ -207,7 +292,13 @@ func (r *Runner) send(s syscall.Signal) {
 func (r *Runner) react() {
 	switch {
 	case r.OnChange.Restart && (r.leaving || r.stopping):
+		r.retry = time.Time{}
 	case r.OnChange.Restart:
+		if err := r.canStart(r.Environ()); err != nil {
+			r.postpone(err)
+			return
+		}
+		r.retry, r.failures = time.Time{}, 0
 		r.Log.Info("Restarting the command, because secrets changed")
 		r.stopping = true
 		r.stop()
