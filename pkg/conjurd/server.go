@@ -32,6 +32,10 @@ var (
 	ErrInUse     = store.ErrInUse
 )
 
+// ErrReplaced says that the data file was moved, removed or replaced while it was open.
+// Then the server answers nothing from the data.
+var ErrReplaced = store.ErrReplaced
+
 // Options of a server. With only Account set, the server keeps its data in a
 // temporary file.
 type Options struct {
@@ -202,6 +206,10 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 // Backup writes the current data to a new file at path. The server stays available.
 // The copy opens with the same data key.
 func (s *Server) Backup(path string) error { return s.store.Backup(path) }
+
+// InPlace returns ErrReplaced, wrapped with the file's name, if the open data file is
+// no longer at its path.
+func (s *Server) InPlace() error { return s.store.InPlace() }
 
 // APIKey returns the API key of a login such as "admin" or "host/app/web".
 func (s *Server) APIKey(ctx context.Context, login string) (string, error) {

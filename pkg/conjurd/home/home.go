@@ -107,6 +107,8 @@ func Serve(ctx context.Context, o Options, out io.Writer) (err error) {
 	if config == nil {
 		scheme = "http://"
 	}
+	ctx, watched := h.watchData(ctx)
+	defer func() { err = errors.Join(err, watched()) }()
 	defer h.backUpOnSignal()()
 	if !temporary {
 		defer h.followKey()()

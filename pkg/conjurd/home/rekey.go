@@ -12,8 +12,33 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd"
 )
 
-// keyLook is the interval between checks of the data key file.
+// keyLook is the interval between checks of the data key file, and of the data file.
 const keyLook = time.Second
+
+// watchData returns a context that ends when the data file is no longer in its place.
+// stop returns that error. A server on another file's data is of no use.
+func (h *home) watchData(ctx context.Context) (_ context.Context, stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		tick := time.NewTicker(keyLook)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				done <- nil
+				return
+			case <-tick.C:
+			}
+			if err := h.server.InPlace(); err != nil {
+				cancel()
+				done <- err
+				return
+			}
+		}
+	}()
+	return ctx, func() error { cancel(); return <-done }
+}
 
 // followKey reseals the data when a new data key appears, until the caller calls
 // stop.

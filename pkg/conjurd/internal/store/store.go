@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -23,8 +24,12 @@ const format = "syncer conjurd store 2"
 // unsummed identifies the format of files without a checksum.
 const unsummed = "syncer conjurd store 1"
 
-// lockWait is how long Open waits for another process to release the file.
-const lockWait = 2 * time.Second
+// lockWait is how long Open waits for another process to release the file. It looks
+// each lockLook.
+const (
+	lockWait = 2 * time.Second
+	lockLook = 50 * time.Millisecond
+)
 
 // The buckets, each with its key → value. Names of roles and resources are full
 // names: "account:kind:id". "·" is a zero byte, which never occurs in names.
@@ -62,14 +67,21 @@ var (
 	ErrForeign   = errors.New("the file is not a data file of this server")
 	ErrTruncated = errors.New("the file is shorter than its contents: it was cut off")
 	ErrDamaged   = errors.New("the file is damaged: put back a backup")
-	ErrInUse     = errors.New("the file is in use by another process")
+	ErrInUse     = errors.New("another process uses the data file")
 )
+
+// ErrReplaced is the error of a store whose file was moved, removed or replaced. It
+// is wrapped with the file's name.
+var ErrReplaced = errors.New("another file is in its place, or none: start the server again")
 
 // Store is an open data file.
 type Store struct {
 	db    *bbolt.DB
 	seal  atomic.Pointer[sealer]
 	fault func(step string) error
+	path  string
+	file  os.FileInfo // of the open file; nil if the file need not survive
+	lock  *os.File
 }
 
 // Options of Open.
@@ -85,37 +97,86 @@ type Options struct {
 }
 
 // Open opens or creates the data file at path. It does not modify a file that is of
-// another format, is damaged or has another key.
-func Open(path string, o Options) (*Store, error) {
+// another format, is damaged or has another key. It locks a second file beside the
+// data file, because another file may take the place of the data file.
+func Open(path string, o Options) (_ *Store, err error) {
 	seal, err := newSealer(o.Key)
 	if err != nil {
 		return nil, err
 	}
-	_, err = os.Stat(path)
-	switch {
-	case err == nil:
-		err = examine(path, seal)
-	case errors.Is(err, fs.ErrNotExist) && o.Create:
-		err = nil
-	case errors.Is(err, fs.ErrNotExist):
-		err = ErrNoFile
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !o.Create {
+		return nil, fmt.Errorf("data file %s: %w", path, ErrNoFile)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("data file %s: %w", path, err)
-	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait, NoSync: o.NoSync, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
-	if err != nil {
-		return nil, fmt.Errorf("data file %s: %w", path, explain(err))
-	}
-	s := &Store{db: db, fault: o.Fault}
+	s := &Store{fault: o.Fault, path: path}
 	s.seal.Store(&seal)
 	if s.fault == nil {
 		s.fault = func(string) error { return nil }
 	}
-	if err := s.prepare(); err != nil {
-		return nil, errors.Join(fmt.Errorf("data file %s: %w", path, err), db.Close())
+	if s.lock, err = lockFile(path + ".lock"); err != nil {
+		return nil, err
+	}
+	if err := s.open(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("data file %s: %w", path, err), s.Close())
 	}
 	return s, nil
+}
+
+func (s *Store) open(o Options) error {
+	if _, err := os.Stat(s.path); err == nil {
+		if err := examine(s.path, *s.seal.Load()); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	db, err := bbolt.Open(s.path, 0o600, &bbolt.Options{
+		Timeout: lockWait, NoSync: o.NoSync, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := os.OpenFile(name, flag, mode)
+			if err == nil && !o.NoSync {
+				s.file, err = f.Stat()
+			}
+			return f, err
+		},
+	})
+	if err != nil {
+		return explain(err)
+	}
+	s.db = db
+	return s.prepare()
+}
+
+// lockFile creates and locks a file. The lock ends when the file is closed. Nothing
+// removes the file: a process may wait for it.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(lockWait); ; time.Sleep(lockLook) {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
+			break
+		}
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrInUse
+	}
+	return nil, errors.Join(fmt.Errorf("folder %s: %w", filepath.Dir(path), err), f.Close())
+}
+
+// InPlace returns ErrReplaced if the open file is no longer at its path.
+func (s *Store) InPlace() error {
+	if s.file == nil {
+		return nil
+	}
+	if now, err := os.Stat(s.path); err != nil || !os.SameFile(s.file, now) {
+		return fmt.Errorf("data file %s: %w", s.path, ErrReplaced)
+	}
+	return nil
 }
 
 // prepare creates missing buckets, and adds a checksum to a file without one.
@@ -155,24 +216,36 @@ func (s *Store) prepare() error {
 	})
 }
 
-// Close closes the file, after the transactions in progress.
-func (s *Store) Close() error { return s.db.Close() }
+// Close closes the file, after the transactions in progress. It may be called twice.
+func (s *Store) Close() (err error) {
+	if s.db != nil {
+		err = s.db.Close()
+	}
+	if e := s.lock.Close(); !errors.Is(e, fs.ErrClosed) {
+		err = errors.Join(err, e)
+	}
+	return err
+}
 
 // View runs f on a snapshot.
-func (s *Store) View(f func(*Tx) error) error {
-	return s.db.View(func(tx *bbolt.Tx) error { return guard(func() error { return f(s.tx(tx, false)) }) })
-}
+func (s *Store) View(f func(*Tx) error) error { return s.look(f, false) }
 
 // Try runs f on a snapshot that f may change. Nothing is written, and other
 // transactions do not wait.
-func (s *Store) Try(f func(*Tx) error) error {
-	return s.db.View(func(tx *bbolt.Tx) error { return guard(func() error { return f(s.tx(tx, true)) }) })
+func (s *Store) Try(f func(*Tx) error) error { return s.look(f, true) }
+
+func (s *Store) look(f func(*Tx) error, writes bool) error {
+	if err := s.InPlace(); err != nil {
+		return err
+	}
+	return s.db.View(func(tx *bbolt.Tx) error { return guard(func() error { return f(s.tx(tx, writes)) }) })
 }
 
 // Update runs f in a transaction. The transaction is durable when Update returns
-// nil. It has no effect if f or the commit fails.
+// nil, in the file that is at the path then. It has no effect if f or the commit
+// fails.
 func (s *Store) Update(f func(*Tx) error) error {
-	return s.db.Update(func(btx *bbolt.Tx) error {
+	err := s.db.Update(func(btx *bbolt.Tx) error {
 		return guard(func() error {
 			tx := s.tx(btx, true)
 			if err := f(tx); err != nil {
@@ -181,9 +254,13 @@ func (s *Store) Update(f func(*Tx) error) error {
 			if err := tx.write(); err != nil {
 				return err
 			}
-			return s.fault("commit")
+			return errors.Join(s.InPlace(), s.fault("commit"))
 		})
 	})
+	if err != nil {
+		return err
+	}
+	return s.InPlace() // again, because the file may have been moved during the commit
 }
 
 // guard converts a memory fault into an error. Such a fault occurs if the file is
@@ -212,7 +289,7 @@ func (s *Store) Backup(path string) (err error) {
 	}()
 	err = s.db.View(func(tx *bbolt.Tx) error {
 		_, err := tx.WriteTo(f)
-		return err
+		return errors.Join(err, s.InPlace())
 	})
 	if err != nil {
 		return err
