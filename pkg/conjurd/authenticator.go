@@ -40,12 +40,12 @@ var settings = map[authenticatorKind][]string{
 	authnCert:  {"ca-cert", "host-mode", "trust-domain", "identity-path"},
 }
 
-// authenticatorKinds returns the names of all kinds, sorted.
-func authenticatorKinds() (names []string) {
-	for _, kind := range slices.Sorted(maps.Keys(settings)) {
-		names = append(names, string(kind))
-	}
-	return names
+// ours reports whether the genuine server lacks the kind, so that Strict disables it.
+func (kind authenticatorKind) ours() bool { return kind == authnCert }
+
+// authenticatorKinds returns the kinds that the server has, sorted.
+func (s *Server) authenticatorKinds() []authenticatorKind {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(settings)), func(kind authenticatorKind) bool { return s.opt.Strict && kind.ours() })
 }
 
 // authenticator is one authenticator, configured by the variables below its

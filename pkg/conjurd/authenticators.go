@@ -2,6 +2,7 @@ package conjurd
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
@@ -19,15 +20,16 @@ type authenticatorsJSON struct {
 // listAuthenticators needs no token, because clients use it to choose how to log
 // in.
 func (s *Server) listAuthenticators(c *call) reply {
-	list := authenticatorsJSON{
-		Installed: append([]string{"authn"}, authenticatorKinds()...), Configured: []string{"authn"}, Enabled: []string{"authn"},
+	list := authenticatorsJSON{Installed: []string{"authn"}, Configured: []string{"authn"}, Enabled: []string{"authn"}}
+	kinds := s.authenticatorKinds()
+	for _, kind := range kinds {
+		list.Installed = append(list.Installed, string(kind))
 	}
 	err := s.view(c.ctx(), func(tx *store.Tx) error {
 		for id, o := range tx.Objects(policy.Ref(s.admin()).Account() + ":webservice:conjur/authn-") {
 			name := strings.TrimPrefix(policy.Ref(id).ID(), "conjur/")
 			kind, service, _ := strings.Cut(name, "/")
-			_, isKind := settings[authenticatorKind(kind)]
-			if !isKind || strings.Contains(service, "/") || (service == "") != (kind == string(authnGCP)) {
+			if !slices.Contains(kinds, authenticatorKind(kind)) || strings.Contains(service, "/") || (service == "") != (kind == string(authnGCP)) {
 				continue // unknown, or the webservice for an authenticator's status
 			}
 			list.Configured = append(list.Configured, name)

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,23 @@ func TestCert(t *testing.T) {
 		w := send(t, s, request{method: "POST", path: c.path + "/authenticate", cert: c.cert})
 		if w.Code != c.status {
 			t.Errorf("%s: status %d, want %d", name, w.Code, c.status)
+		}
+	}
+}
+
+// TestStrictHasNoAuthnCert, because Conjur 1.24.0 has none.
+func TestStrictHasNoAuthnCert(t *testing.T) {
+	for strict, want := range map[bool][3]int{false: {401, 404, 204}, true: {404, 401, 401}} {
+		s := open(t, Options{Strict: strict})
+		loadRoot(t, s, certPolicy)
+		got := [3]int{
+			send(t, s, request{method: "POST", path: "/authn-cert/vm/dev/host%2Fapp/authenticate"}).Code,
+			send(t, s, request{method: "GET", path: "/authn-cert/vm/dev/status", as: "admin"}).Code,
+			send(t, s, request{method: "PATCH", path: "/authn-cert/vm/dev", as: "admin", body: "enabled=true"}).Code,
+		}
+		list := send(t, s, request{method: "GET", path: "/authenticators"}).Body.String()
+		if got != want || strings.Contains(list, "authn-cert") == strict {
+			t.Errorf("strict %t: statuses %d, want %d; %s", strict, got, want, list)
 		}
 	}
 }

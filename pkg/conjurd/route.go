@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -84,10 +85,13 @@ func (s *Server) answer(c *call) reply {
 	return rt.handle(s, c)
 }
 
+// genuineAuthenticators lists those that log in at the genuine server.
+var genuineAuthenticators = []string{"authn", "authn-azure", "authn-gcp", "authn-iam", "authn-jwt", "authn-k8s", "authn-ldap", "authn-oidc"}
+
 // unknownAuthenticator answers for an unknown authenticator, or for a login with
 // unencoded slashes. A login with one slash looks like a login to a service.
 func unknownAuthenticator(parts []string) reply {
-	if len(parts) > 5 && parts[len(parts)-1] == "authenticate" {
+	if parts[len(parts)-1] == "authenticate" && (len(parts) > 5 || !slices.Contains(genuineAuthenticators, parts[0])) {
 		return noPath()
 	}
 	return empty(http.StatusUnauthorized)

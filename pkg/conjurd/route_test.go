@@ -117,3 +117,26 @@ func FuzzRawPath(f *testing.F) {
 		}
 	})
 }
+
+// TestV2RoutesSayThatTheyAreAbsent, so that their clients need not guess.
+func TestV2RoutesSayThatTheyAreAbsent(t *testing.T) {
+	s := open(t, Options{Strict: true})
+	accept := map[string]string{"Accept": v2}
+	for _, at := range []string{
+		"POST /branches/dev", "GET /branches/dev", "GET /branches/dev/a/b", "PATCH /branches/dev/a", "DELETE /branches/dev/a",
+		"POST /groups/dev/a/b/members", "DELETE /groups/dev/a/members/user/bob%40x",
+		"GET /authenticators/dev", "POST /authenticators/dev", "GET /authenticators/dev/jwt/x", "PATCH /authenticators/dev/jwt/x", "DELETE /authenticators/dev/jwt/x",
+	} {
+		method, path, _ := strings.Cut(at, " ")
+		w := send(t, s, request{method: method, path: path, as: "admin", header: accept})
+		if got := decode[struct{ Code, Message string }](t, w); w.Code != 501 || got.Code != "501" || !strings.Contains(got.Message, "conjurd does not serve") || w.Header().Get("Content-Type") != v2 {
+			t.Errorf("%s: status %d, %s", at, w.Code, w.Body)
+		}
+		if w := send(t, s, request{method: method, path: path, header: accept}); w.Code != 401 {
+			t.Errorf("%s without a token: status %d", at, w.Code)
+		}
+		if w := send(t, s, request{method: method, path: path, as: "admin"}); w.Code != 400 || !strings.Contains(w.Body.String(), "CONJ00194W") {
+			t.Errorf("%s without the media type: status %d, %s", at, w.Code, w.Body)
+		}
+	}
+}

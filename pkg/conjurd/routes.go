@@ -3,7 +3,23 @@ package conjurd
 import "slices"
 
 // routes lists all routes. The first match applies.
-var routes = slices.Concat(apiRoutes, authenticatorRoutes())
+var routes = slices.Concat(apiRoutes, authenticatorRoutes(), v2Routes())
+
+// v2Routes returns the routes of the newer API that conjurd lacks, each of which says so.
+func v2Routes() (all []route) {
+	for pattern, methods := range map[string][]string{
+		"branches/:account":                      {"GET", "POST"},
+		"branches/:account/*id":                  {"GET", "PATCH", "DELETE"},
+		"groups/:account/*id":                    {"POST", "DELETE"},
+		"authenticators/:account":                {"GET", "POST"},
+		"authenticators/:account/:type/:service": {"GET", "PATCH", "DELETE"},
+	} {
+		for _, method := range methods {
+			all = append(all, at(method, pattern, (*Server).notServed))
+		}
+	}
+	return all
+}
 
 // authenticatorRoutes returns the routes that all authenticators share.
 func authenticatorRoutes() (all []route) {
@@ -12,7 +28,10 @@ func authenticatorRoutes() (all []route) {
 		if kind == authnGCP {
 			pattern = string(kind) + "/:account"
 		}
-		all = append(all, at("GET", pattern+"/status", kind.status), at("PATCH", pattern, kind.enable))
+		for _, r := range []route{at("GET", pattern+"/status", kind.status), at("PATCH", pattern, kind.enable)} {
+			r.ours = kind.ours()
+			all = append(all, r)
+		}
 	}
 	return all
 }
@@ -30,8 +49,8 @@ var apiRoutes = []route{
 	at("POST", "authn-iam/:service/:account/:login/authenticate", (*Server).authenticateIAM).open(),
 	at("POST", "authn-azure/:service/:account/:login/authenticate", (*Server).authenticateAzure).open(),
 	at("POST", "authn-gcp/:account/authenticate", (*Server).authenticateGCP).open(),
-	at("POST", "authn-cert/:service/:account/authenticate", (*Server).authenticateCert).open(),
-	at("POST", "authn-cert/:service/:account/:login/authenticate", (*Server).authenticateCert).open(),
+	at("POST", "authn-cert/:service/:account/authenticate", (*Server).authenticateCert).open().extra(),
+	at("POST", "authn-cert/:service/:account/:login/authenticate", (*Server).authenticateCert).open().extra(),
 	at("POST", "authn-k8s/:service/inject_client_cert", (*Server).injectClientCert).open(),
 	at("POST", "authn-k8s/:service/:account/:login/authenticate", (*Server).authenticateK8s).open(),
 	at("GET", "authenticators", (*Server).listAuthenticators).open(),

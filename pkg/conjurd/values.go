@@ -33,7 +33,7 @@ type valueJSON struct {
 // Accept-Encoding "base64" the values are encoded as in the classic batch.
 func (s *Server) getValues(c *call) reply {
 	if !c.wantsV2() {
-		return v2Fault(http.StatusBadRequest, `CONJ00194W The api belongs to v2 APIs but it missing the version "`+v2+`" in the Accept header`)
+		return needsV2()
 	}
 	var req struct {
 		IDs list[string] `json:"ids"`
@@ -96,6 +96,18 @@ func oneValue(tx *store.Tx, roles store.Roles, id string, encode bool) (valueJSO
 		text = encodeLines(value)
 	}
 	return valueJSON{Value: &text, Status: http.StatusOK}, nil
+}
+
+func needsV2() reply {
+	return v2Fault(http.StatusBadRequest, `CONJ00194W The api belongs to v2 APIs but it missing the version "`+v2+`" in the Accept header`)
+}
+
+// notServed answers on a route of the newer API that conjurd lacks.
+func (s *Server) notServed(c *call) reply {
+	if !c.wantsV2() {
+		return needsV2()
+	}
+	return v2Fault(http.StatusNotImplemented, "conjurd does not serve the v2 routes of branches, group members and authenticators; load a policy, or use /roles for members")
 }
 
 // v2Fault is the flat error format of the newer API.

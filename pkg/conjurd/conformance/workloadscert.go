@@ -118,38 +118,9 @@ func (s *suite) k8sCertificate(t *testing.T, key *ecdsa.PrivateKey, ca *authorit
 	})
 }
 
-// cert checks authn-cert. The open-source server lacks it, so its cases follow from
-// the client's sources.
+// cert checks that authn-cert is absent, as on the open-source server.
 func (s *suite) cert(t *testing.T) {
-	if s.target.Workloads == nil {
-		t.Log("the target's authn-cert is not set up")
-		return
-	}
-	ca := newAuthority(t)
-	s.configure(t, "authn-cert/"+branch, map[string]string{"ca-cert": ca.text()}, map[string]string{
-		"app": annotated("authn-cert/cn", "app.test"), "out": annotated("authn-cert/cn", "app.test"), "plain": "",
-	})
-	issue := func(a *authority, name string, life time.Duration) *tls.Certificate {
-		c := a.issue(t, newKey(t), &x509.Certificate{
-			Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life),
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		})
-		return &c
-	}
-	good := issue(ca, "app.test", time.Hour)
-	post := func(name, host string, certificate *tls.Certificate, want answer) exchange {
-		return exchange{name: name, basis: read, req: "POST /authn-cert/{p}/{a}/" + workloadHost(host) + "/authenticate", certificate: certificate, want: want}
-	}
-	s.runAll(t, []exchange{
-		post("good", "app", good, isGood),
-		post("none", "app", nil, unauthorized),
-		post("another name", "app", issue(ca, "other.test", time.Hour), unauthorized),
-		post("another authority", "app", issue(newAuthority(t), "app.test", time.Hour), unauthorized),
-		post("expired", "app", issue(ca, "app.test", -time.Minute), unauthorized),
-		post("no annotation", "plain", good, unauthorized),
-		post("no such host", "none", good, unauthorized),
-		post("no right", "out", good, forbidden),
-	})
+	s.run(t, exchange{name: "absent", req: "POST /authn-cert/{p}/{a}/host%2Fx/authenticate", want: nowhere})
 }
 
 // authority signs the certificates of workloads.
