@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -109,12 +110,23 @@ func (f *fights) corrected(o Outcome) {
 	if pause == 0 {
 		return
 	}
-	who := "another client"
+	who := "another client, which the Secret does not name,"
 	if rivals := o.After.Rivals; len(rivals) > 0 {
 		who = "the field manager " + brief.List(rivals)
 	}
 	f.events.event(o.Key, corev1.EventTypeWarning, reasonContested,
-		fmt.Sprintf("%s changes %s again and again, and so does Syncer; let only one of them write there (the next correction comes after a pause)", who, brief.List(o.Set)))
+		fmt.Sprintf("%s changes %s again and again, and so does Syncer; let only one of them write there (the next correction comes after a pause)", who, contested(o)))
+}
+
+// contested lists the data keys that a correction wrote or removed. Without any, only
+// metadata differed.
+func contested(o Outcome) string {
+	keys := slices.Concat(o.Set, o.Revoked, o.Dropped)
+	if len(keys) == 0 {
+		return "the metadata of the Secret"
+	}
+	slices.Sort(keys)
+	return brief.List(slices.Compact(keys))
 }
 
 // count counts a correction, and returns the pause before the next one.

@@ -47,3 +47,28 @@ func TestAFightIsDamped(t *testing.T) {
 	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	p.Stop()
 }
+
+// A client that removes a data key again and again is named too, if it owns anything of the
+// Secret. So is the key.
+func TestAFightOverARemovedKeyNamesKeyAndManager(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Variables("a", "b")
+	w.secret("db", map[string]string{"a": "a", "b": "b"})
+	p := w.start()
+	w.awaitData("db", map[string]string{"a": w.Value["a"], "b": w.Value["b"]})
+	for round := range 4 {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"rival/round":"%d"}},"data":{"a":null}}`, round)
+		if _, err := plane.Core.Secrets(w.namespace).Patch(t.Context(), "db", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "rival"}); err != nil {
+			t.Fatal(err)
+		}
+		w.awaitData("db", map[string]string{"a": w.Value["a"], "b": w.Value["b"]})
+	}
+	eventually(t, "an Event that names the rival and the key", func() bool {
+		return slices.ContainsFunc(w.events("db", "Contested"), func(text string) bool {
+			return strings.Contains(text, "field manager rival changes a again")
+		})
+	})
+	p.Stop()
+	t.Log(w.events("db", "Contested"))
+}

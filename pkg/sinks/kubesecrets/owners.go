@@ -169,20 +169,36 @@ func encode(fields *fieldpath.Set) *metav1.FieldsV1 {
 	return metav1.NewFieldsV1(string(raw))
 }
 
-// rivalsOf lists the field managers that own data keys that the edit changes, in
-// ascending order.
+// rivalsOf lists the field managers that own data keys that the edit changes or removes,
+// in ascending order. Nobody owns a key that another client removed. Its manager is then
+// probably the one that wrote anything of the Secret last.
 func rivalsOf(live *corev1.Secret, e *secretEdit) (rivals []string) {
+	var last, ours metav1.Time
+	var lastBy string
 	for _, entry := range live.ManagedFields {
 		fields, err := parseFields(entry)
-		if err != nil || isOurs(entry) {
+		switch {
+		case err != nil:
 			continue
-		}
-		for key, value := range e.keys {
-			if fields.has("data", key) && !bytes.Equal(live.Data[key], value) {
-				rivals = append(rivals, entry.Manager)
-				break
+		case isOurs(entry):
+			if entry.Time != nil && ours.Before(entry.Time) {
+				ours = *entry.Time
 			}
+			continue
+		case entry.Time != nil && !entry.Time.Before(&last):
+			last, lastBy = *entry.Time, entry.Manager
 		}
+		owns := func(key string) bool { return fields.has("data", key) }
+		replaces := slices.ContainsFunc(e.removed, owns)
+		for key, value := range e.keys {
+			replaces = replaces || owns(key) && !bytes.Equal(live.Data[key], value)
+		}
+		if replaces {
+			rivals = append(rivals, entry.Manager)
+		}
+	}
+	if len(rivals) == 0 && e.changed && lastBy != "" && !last.Before(&ours) {
+		return []string{lastBy}
 	}
 	slices.Sort(rivals)
 	return slices.Compact(rivals)

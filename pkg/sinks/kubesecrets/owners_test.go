@@ -3,7 +3,9 @@ package kubesecrets
 import (
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -72,5 +74,38 @@ func TestTakeOverOfFields(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the entries are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A rival is the manager that owns a contested key, or the last writer if another client
+// removed the key.
+func TestRivalsOf(t *testing.T) {
+	at := func(e metav1.ManagedFieldsEntry, second int64) metav1.ManagedFieldsEntry {
+		e.Time = &metav1.Time{Time: time.Unix(second, 0)}
+		return e
+	}
+	ours := at(managed("syncer", metav1.ManagedFieldsOperationApply, `{"f:data":{"f:b":{}}}`), 10)
+	creator := at(managed("kubectl", metav1.ManagedFieldsOperationUpdate, `{"f:data":{"f:conjur-map":{}}}`), 1)
+	other := func(fields string, second int64) metav1.ManagedFieldsEntry {
+		return at(managed("rival", metav1.ManagedFieldsOperationUpdate, fields), second)
+	}
+	writes := &secretEdit{keys: map[string][]byte{"a": []byte("x"), "b": []byte("y")}, changed: true}
+	for name, c := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		edit    *secretEdit
+		want    string
+	}{
+		"overwrites":                   {[]metav1.ManagedFieldsEntry{creator, ours, other(`{"f:data":{"f:a":{}}}`, 5)}, writes, "rival"},
+		"adds a removed key":           {[]metav1.ManagedFieldsEntry{creator, ours, other(`{"f:data":{"f:c":{}}}`, 5)}, &secretEdit{removed: []string{"c"}, changed: true}, "rival"},
+		"removes, and wrote last":      {[]metav1.ManagedFieldsEntry{creator, ours, other(`{"f:metadata":{}}`, 10)}, writes, "rival"},
+		"removes, and wrote long ago":  {[]metav1.ManagedFieldsEntry{creator, ours, other(`{"f:metadata":{}}`, 5)}, writes, ""},
+		"removes, and owns nothing":    {[]metav1.ManagedFieldsEntry{creator, ours}, writes, ""},
+		"nothing of the data differed": {[]metav1.ManagedFieldsEntry{ours, other(`{"f:metadata":{}}`, 11)}, &secretEdit{}, ""},
+	} {
+		live := &corev1.Secret{Data: map[string][]byte{"b": []byte("y")}}
+		live.ManagedFields = c.entries
+		if got := strings.Join(rivalsOf(live, c.edit), " "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
