@@ -83,7 +83,7 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	c.base = strings.TrimSuffix(whoami.URL.String(), "/whoami")
-	c.tokens, c.replays = &tokens{client: c, log: c.log}, newReplays()
+	c.tokens, c.replays = &tokens{client: c}, newReplays()
 	return c, nil
 }
 

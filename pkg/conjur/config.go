@@ -47,10 +47,18 @@ type Config struct {
 	Version string
 	// Observer, if set, is called after each request.
 	Observer Observer
+	// Remarker, if set, receives the reason why the access token cannot be renewed.
+	Remarker Remarker
 	// Logger may be nil.
 	Logger *zap.Logger
 	// Dial, if set, replaces the dialer: for tests, and for special networks.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Remarker receives the reason why a subject works only in part; nil means that it works
+// fully. The same reason may come again and again. It must not block.
+type Remarker interface {
+	Remark(subject string, err error)
 }
 
 // Observer observes requests.

@@ -139,6 +139,9 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("%s: waiting for the rate limit: %w", about(kind, subject), err)
 	}
+	if err := c.gate.check(); err != nil { // a pause may have begun meanwhile
+		return nil, err
+	}
 	limited, cancel := context.WithTimeout(ctx, c.config.HTTPTimeout)
 	defer cancel()
 	c.identify(req)

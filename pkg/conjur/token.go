@@ -5,10 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/internal/retry"
 )
@@ -99,7 +98,6 @@ func decodeAnyBase64(s string) ([]byte, error) {
 // with the same cause.
 type tokens struct {
 	client *Client
-	log    *zap.Logger
 	rest   retry.Rest // between attempts; it grows until a token is accepted
 	proofs retry.Rest // between two proofs that the identity exists
 
@@ -196,9 +194,13 @@ func (s *tokens) owner() string {
 func (s *tokens) lead(ctx context.Context, r *renewal) (*Token, error) {
 	r.token, r.err = s.client.authenticate(ctx)
 	t, err := s.ended(r)
-	if err == nil && r.err != nil && !isContextError(r.err) {
-		s.log.Warn("The access token cannot be renewed; the current one is used until it expires",
-			zap.Duration("for", time.Until(t.expire).Round(time.Second)), zap.Error(r.err))
+	var pause *PauseError
+	switch {
+	case s.client.config.Remarker == nil, isContextError(r.err), errors.As(r.err, &pause): // nothing new
+	case r.err == nil:
+		s.client.config.Remarker.Remark("access token of "+t.name, nil)
+	case err == nil:
+		s.client.config.Remarker.Remark("access token of "+t.name, fmt.Errorf("it cannot be renewed; the current one is used until it expires: %w", r.err))
 	}
 	return t, err
 }

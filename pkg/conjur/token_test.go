@@ -19,6 +19,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/authn"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
+	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -101,8 +102,8 @@ func TestRenewalThatFailsLeavesTheOldToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := conjurtest.New()
 		d.Set("app/a", "v")
-		core, logs := observer.New(zap.WarnLevel)
-		c := serve(t, d, func(c *conjur.Config) { c.Logger = zap.New(core) })
+		core, logs := observer.New(zap.InfoLevel)
+		c := serve(t, d, func(c *conjur.Config) { c.Remarker = health.NewTroubles(zap.New(core)) })
 		wantFound(t, fetch(t, c, "app/a"), "v")
 		d.SetIntercept(authenticationFails)
 		time.Sleep(6 * time.Minute)
@@ -114,14 +115,51 @@ func TestRenewalThatFailsLeavesTheOldToken(t *testing.T) {
 		if n := conjurtest.Count(d.Log(), conjur.KindAuthenticate); n != 2 {
 			t.Errorf("%d attempts in 20 s, want 2", n)
 		}
-		if n := logs.FilterMessage("The access token cannot be renewed; the current one is used until it expires").Len(); n != 2 {
-			t.Errorf("%d lines say so, want 2", n)
+		if n := logs.FilterMessage("Limited").FilterField(zap.String("subject", "access token of "+conjurtest.Login)).Len(); n != 1 {
+			t.Errorf("%d lines say so, want 1", n)
 		}
 		time.Sleep(2 * time.Minute)
 		wantUnknown(t, fetch(t, c, "app/a"))
 		d.SetIntercept(nil)
 		time.Sleep(time.Minute) // the longest rest
 		wantFound(t, fetch(t, c, "app/a"), "v")
+		if n := logs.FilterMessage("Recovered").Len(); n != 1 {
+			t.Errorf("%d lines of the recovery, want 1", n)
+		}
+	})
+}
+
+// A server that refuses logins and wants a pause gets one request for each pause, and the
+// log one line.
+func TestAPauseIsHonoredAndLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := conjurtest.New()
+		d.Set("app/a", "v")
+		core, logs := observer.New(zap.InfoLevel)
+		c := serve(t, d, func(c *conjur.Config) {
+			c.Logger = zap.New(core)
+			c.Remarker = health.NewTroubles(zap.New(core))
+		})
+		wantFound(t, fetch(t, c, "app/a"), "v")
+		d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
+			if kind == conjur.KindAuthenticate {
+				w.Header().Set("Retry-After", "5")
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			return kind == conjur.KindAuthenticate
+		})
+		time.Sleep(6 * time.Minute)
+		d.Log()
+		for range 200 {
+			fetch(t, c, "app/a")
+			time.Sleep(500 * time.Millisecond)
+		}
+		if n := conjurtest.Count(d.Log(), conjur.KindAuthenticate); n > 20 {
+			t.Errorf("%d logins in 100 s, although the server wants 5 s between two", n)
+		}
+		if n := logs.Len(); n != 1 {
+			t.Errorf("%d lines, want one: %v", n, logs.All())
+		}
 	})
 }
 

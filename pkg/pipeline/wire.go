@@ -89,7 +89,7 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 	cfg, lanes, listeners, troubles := settings.config(), &lanes{}, &listeners{}, health.NewTroubles(parts.Log)
 	p := &pipeline{
 		parts: parts, settings: settings, set: set, metrics: metrics, troubles: troubles,
-		clients:   connect.Options{Version: parts.Version, Inbox: inject.NewInbox(cfg.Conjur.InboxPath), Log: parts.Log},
+		clients:   connect.Options{Version: parts.Version, Inbox: inject.NewInbox(cfg.Conjur.InboxPath), Log: parts.Log, Remarker: troubles},
 		listeners: listeners, lanes: lanes, texts: newTexts(cfg, cluster, lanes, troubles),
 	}
 	if err := p.openStatus(cfg); err != nil {

@@ -83,6 +83,8 @@ type Rotator struct {
 	warn   sync.Once       // about a server without compare-and-swap
 	queue  *queue.Queue    // made by Run and Once; its keys are the ids of sets
 	looked map[string]bool // sets that the poll has seen once
+	// unchecked is why the last check for changes by others failed; "" if it did not.
+	unchecked string
 }
 
 const (
@@ -268,8 +270,8 @@ func (r *Rotator) look(ctx context.Context) {
 		return
 	}
 	changed, err := r.config.Changes.Changed(ctx, ids)
-	if err != nil && ctx.Err() == nil {
-		r.config.Log.Warn("Some sets could not be checked for changes by others", zap.Error(err))
+	if ctx.Err() == nil {
+		r.noteUnchecked(err)
 	}
 	for _, id := range ids { // changes before the first look are unknown
 		if err == nil && !r.looked[id] {
@@ -288,4 +290,16 @@ func (r *Rotator) look(ctx context.Context) {
 		}
 		r.enqueue("poll", s.ID)
 	}
+}
+
+// noteUnchecked logs why sets could not be checked, once while it lasts.
+func (r *Rotator) noteUnchecked(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && r.unchecked == "" {
+		r.config.Log.Warn("Some sets could not be checked for changes by others", zap.Error(err))
+	}
+	r.unchecked = text
 }

@@ -20,6 +20,7 @@ type Options struct {
 	Observer conjur.Observer // receives the requests to Conjur
 	MayWrite func() error    // returns why Conjur must not be changed now; nil permits changes
 	Log      *zap.Logger
+	Remarker conjur.Remarker // receives persistent problems
 }
 
 // Conjur returns a client, which the caller must close. The error names the wrong
@@ -39,6 +40,7 @@ func Conjur(c config.Conjur, o Options) (*conjur.Client, error) {
 		MayWrite:      o.MayWrite,
 		Version:       o.Version,
 		Observer:      o.Observer,
+		Remarker:      o.Remarker,
 		Logger:        o.Log,
 	})
 }
