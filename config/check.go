@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
@@ -134,17 +132,23 @@ func checkAddress(text string) error {
 	return nil
 }
 
+// signals are those of Linux, on all its processors that Syncer is built for. The system
+// of this process does not matter: the commands that check a configuration run elsewhere.
+var signals = strings.Fields(`SIGHUP SIGINT SIGQUIT SIGILL SIGTRAP SIGABRT SIGBUS SIGFPE SIGKILL
+	SIGUSR1 SIGSEGV SIGUSR2 SIGPIPE SIGALRM SIGTERM SIGSTKFLT SIGCHLD SIGCONT SIGSTOP SIGTSTP
+	SIGTTIN SIGTTOU SIGURG SIGXCPU SIGXFSZ SIGVTALRM SIGPROF SIGWINCH SIGIO SIGPWR SIGSYS`)
+
 // checkSignal refuses signals that stop a process, because nothing would continue it.
 func checkSignal(text string) error {
-	n := unix.SignalNum(text)
-	switch {
-	case n == 0 && unix.SignalNum("SIG"+strings.ToUpper(text)) != 0:
-		return fmt.Errorf("%.200q is not a signal; did you mean SIG%s?", text, strings.ToUpper(text))
-	case n == 0 && unix.SignalNum(strings.ToUpper(text)) != 0:
-		return fmt.Errorf("%.200q is not a signal; did you mean %s?", text, strings.ToUpper(text))
-	case n == 0:
+	upper := strings.ToUpper(text)
+	switch known := slices.Contains(signals, text); {
+	case !known && slices.Contains(signals, "SIG"+upper):
+		return fmt.Errorf("%.200q is not a signal; did you mean SIG%s?", text, upper)
+	case !known && slices.Contains(signals, upper):
+		return fmt.Errorf("%.200q is not a signal; did you mean %s?", text, upper)
+	case !known:
 		return fmt.Errorf("%.200q is not a signal; use a name such as SIGHUP or SIGTERM", text)
-	case n == unix.SIGSTOP || n == unix.SIGTSTP || n == unix.SIGTTIN || n == unix.SIGTTOU:
+	case slices.Contains([]string{"SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU"}, text):
 		return fmt.Errorf("%s stops a process forever; use a signal that it can handle, such as SIGHUP, or that ends it, such as SIGTERM", text)
 	}
 	return nil
