@@ -32,6 +32,45 @@ func TestAppliedPodsKeepSyncer(t *testing.T) {
 	}
 }
 
+// TestOnlySyncerWritesToItsVolumes: also a Pod that has Syncer already gets no other writer,
+// neither at its creation nor later.
+func TestOnlySyncerWritesToItsVolumes(t *testing.T) {
+	const reason = "set readOnly: true for the mounts of Syncer's volumes in "
+	i := inject(t, "")
+	i.account(t)
+	whole, err := i.try(t, i.pod())
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole.ResourceVersion, whole.UID = "", ""
+	propagates := whole.DeepCopy()
+	propagates.Spec.Containers[0].VolumeMounts[0].MountPropagation = new(corev1.MountPropagationHostToContainer)
+	if _, err := i.try(t, propagates); err != nil {
+		t.Errorf("a read-only mount with propagation: %v", err)
+	}
+	propagates.Spec.Containers[0].VolumeMounts[0].ReadOnly = false
+	if _, err := i.try(t, propagates); err == nil || !strings.Contains(err.Error(), reason+"app") {
+		t.Errorf("a writable mount of a Pod that has Syncer: %v", err)
+	}
+
+	client := pods(t, i.namespace, &warnings{})
+	made, err := client.Create(t.Context(), i.pod(), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for readOnly, want := range map[bool]string{true: "", false: reason + "debug"} {
+		debugged := made.DeepCopy()
+		debugged.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: "debug", Image: "debug", SecurityContext: confined("debug").SecurityContext, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+			VolumeMounts: []corev1.VolumeMount{{Name: "conjur-token", MountPath: "/t", ReadOnly: true}, {Name: "conjur-secrets", MountPath: "/s", ReadOnly: readOnly}},
+		}}}
+		_, err = client.UpdateEphemeralContainers(t.Context(), made.Name, debugged, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("an ephemeral container, read-only: %v: %v", readOnly, err)
+		}
+	}
+}
+
 // TestHugePodsGetSyncerAsAWhole, or are refused: the API server limits the cost of
 // expressions. The log shows the time.
 func TestHugePodsGetSyncerAsAWhole(t *testing.T) {

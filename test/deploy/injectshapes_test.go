@@ -31,6 +31,20 @@ func mounting(path string) func(*corev1.Pod, string) {
 }
 
 // owned returns a change that makes a Pod one of a workload.
+// reading has a container, an init container if it is not app, mount one of Syncer's volumes.
+func reading(volume, name string, readOnly bool) func(*corev1.Pod, string) {
+	return func(p *corev1.Pod, _ string) {
+		mount := corev1.VolumeMount{Name: volume, MountPath: "/own", SubPath: "a", ReadOnly: readOnly}
+		if name != "app" {
+			c := confined(name)
+			c.VolumeMounts = append(c.VolumeMounts, mount)
+			p.Spec.InitContainers = append(p.Spec.InitContainers, c)
+			return
+		}
+		p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, mount)
+	}
+}
+
 func owned(kind string, more func(*corev1.PodSpec)) func(*corev1.Pod, string) {
 	return func(p *corev1.Pod, _ string) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "app", UID: "1", Controller: new(true), BlockOwnerDeletion: new(true)}}
@@ -103,6 +117,10 @@ var accepted = map[string]struct {
 	"the mode sidecar":       {change: annotate("container-mode", "sidecar")},
 	"an empty mode":          {change: annotate("container-mode", "")},
 	"another folder":         {change: annotate("inject-folder", "/etc/shop/.secrets_2-a"), folder: "/etc/shop/.secrets_2-a"},
+	"a folder below /opt":    {change: annotate("inject-folder", "/opt/shop"), folder: "/opt/shop"},
+	"a folder below /run":    {change: annotate("inject-folder", "/run/shop"), folder: "/run/shop"},
+	"a folder like /root":    {change: annotate("inject-folder", "/rootless"), folder: "/rootless"},
+	"an own read-only mount": {change: all(ownInit, reading("conjur-secrets", "wait", true))},
 	"an empty folder":        {change: annotate("inject-folder", "")},
 	"another user":           {change: func(p *corev1.Pod, _ string) { p.Spec.SecurityContext.RunAsUser = new(int64(1000)) }},
 	"of a Deployment":        {change: owned("ReplicaSet", func(*corev1.PodSpec) {})},
@@ -151,6 +169,16 @@ var refused = map[string]struct {
 	"the end of a literal":      {annotate("inject-folder", `/a"), "name": dyn("podinfo`), []string{"inject-folder to an absolute path"}},
 	"a long folder":             {annotate("inject-folder", "/"+strings.Repeat("a", 256)), []string{"inject-folder to an absolute path"}},
 	"a folder of the system":    {annotate("inject-folder", "/etc"), []string{"not a folder of the system"}},
+	"programs":                  {annotate("inject-folder", "/usr/bin"), []string{"not a folder of the system"}},
+	"the libraries' parent":     {annotate("inject-folder", "/usr"), []string{"not a folder of the system"}},
+	"below programs":            {annotate("inject-folder", "/usr/local/bin/a"), []string{"not a folder of the system"}},
+	"root's home":               {annotate("inject-folder", "/root/.aws"), []string{"not a folder of the system"}},
+	"the token's folder":        {annotate("inject-folder", "/var/run/secrets/kubernetes.io/serviceaccount"), []string{"not a folder of the system"}},
+	"above the token's folder":  {annotate("inject-folder", "/run/secrets"), []string{"not a folder of the system"}},
+	"authorities":               {annotate("inject-folder", "/etc/ssl/certs"), []string{"not a folder of the system"}},
+	"a writable mount":          {reading("conjur-secrets", "app", false), []string{"set readOnly: true for the mounts of Syncer's volumes in app"}},
+	"of a container not chosen": {all(annotate("inject-containers", "app"), reading("conjur-secrets", "wait", false)), []string{"Syncer's volumes in wait"}},
+	"of the token":              {reading("conjur-token", "app", false), []string{"Syncer's volumes in app"}},
 	"in the kernel's files":     {annotate("inject-folder", "/proc/self"), []string{"not a folder of the system"}},
 	"a mount with dots":         {mounting("/var/../conjur/secrets"), []string{"get the secrets without .."}},
 	"a Windows Pod":             {windows, []string{"the Pod is for Windows"}},

@@ -119,9 +119,12 @@ func (s *Sidecar) wrongFolder(folder string) bool {
 		})
 }
 
+// systemFolders matches folders in which a mount would hide programs, libraries, devices,
+// certificates, tokens or the state of the system. Most are those of the Filesystem
+// Hierarchy Standard. Of /etc, /home, /opt, /run, /var and the like, subfolders remain.
 var (
 	folders       = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`)
-	systemFolders = regexp.MustCompile(`^/(bin|dev|etc|lib|lib64|proc|run|sbin|sys|tmp|usr|var)$|^/(dev|proc|sys)/`)
+	systemFolders = regexp.MustCompile(`^/(bin|boot|dev|lib|lib32|lib64|libx32|proc|root|sbin|sys|usr)(/|$)|^/(etc|home|media|mnt|opt|run|srv|tmp|var)$|^/etc/(alternatives|ca-certificates|kubernetes|pam[.]d|pki|security|ssl)(/|$)|^/var/(cache|lib|local|lock|log|opt|run|spool|tmp)$|^(/var)?/run/(lock|secrets)(/|$)`)
 )
 
 // mistakes lists the errors in the label, the annotations and the user of the Pod.
@@ -153,6 +156,9 @@ func (p *shape) mistakes() (list []string) {
 		"the Pod's securityContext.runAsUser is 0, and Syncer does not run as root: set it at the containers that need it")
 	windows := p.pod.Spec.OS != nil && p.pod.Spec.OS.Name == corev1.Windows || p.pod.Spec.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
 	add(windows, "the Pod is for Windows, and Syncer for Linux: remove the label")
+	if names := p.writers(); len(names) > 0 {
+		add(true, "set readOnly: true for the mounts of Syncer's volumes in %s", strings.Join(shortened(names), ", "))
+	}
 	return list
 }
 
@@ -191,13 +197,33 @@ func (p *shape) parts() (list []string) {
 	if climbing {
 		list = append(list, "write the mount paths of the containers that get the secrets without ..")
 	}
-	if n := len(occupied); n > 9 {
-		occupied = []string{occupied[0], fmt.Sprintf("%d other containers", n-1)}
-	}
 	if len(occupied) > 0 {
-		list = append(list, fmt.Sprintf("move the mounts in %s of %s", strings.Join(places, " or "), strings.Join(occupied, ", ")))
+		list = append(list, fmt.Sprintf("move the mounts in %s of %s", strings.Join(places, " or "), strings.Join(shortened(occupied), ", ")))
 	}
 	return list
+}
+
+// writers lists the containers that could write to a volume of Syncer's, except to one that
+// is meant for that. Only Syncer's own container may.
+func (p *shape) writers() (names []string) {
+	for _, c := range p.containers() {
+		if c.Name != Name && slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+			is := func(name string) bool { return name == m.Name }
+			return !m.ReadOnly && slices.ContainsFunc(p.Volumes, func(v corev1.Volume) bool { return is(v.Name) }) &&
+				!slices.ContainsFunc(p.Mounts, func(own corev1.VolumeMount) bool { return is(own.Name) && !own.ReadOnly })
+		}) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// shortened shortens a list of containers for a message.
+func shortened(names []string) []string {
+	if n := len(names); n > 9 {
+		return []string{names[0], fmt.Sprintf("%d other containers", n-1)}
+	}
+	return names
 }
 
 // whole reports whether the Pod has Syncer, and each listed container has the secrets.

@@ -42,6 +42,8 @@ expressions, never a part of them.
 {{- $mounts := include "syncer.sidecarMounts" . | fromYamlArray -}}
 {{- $volumes := list -}}
 {{- range include "syncer.sidecarVolumes" . | fromYamlArray }}{{ $volumes = append $volumes .name }}{{ end -}}
+{{- $guarded := $volumes -}}
+{{- range $mounts }}{{ if not .readOnly }}{{ $guarded = without $guarded .name }}{{ end }}{{ end -}}
 - name: annotations
   expression: object.metadata.?annotations.orValue({})
 - name: label
@@ -64,7 +66,7 @@ expressions, never a part of them.
   expression: >-
     variables.ownFolder == "" || variables.ownFolder.matches("^(/[A-Za-z0-9._-]+)+$") && variables.ownFolder.size() <= 256 &&
     !variables.ownFolder.split("/").exists(name, name in [".", ".."]) &&
-    !variables.ownFolder.matches("^/(bin|dev|etc|lib|lib64|proc|run|sbin|sys|tmp|usr|var)$|^/(dev|proc|sys)/")
+    !variables.ownFolder.matches("^/(bin|boot|dev|lib|lib32|lib64|libx32|proc|root|sbin|sys|usr)(/|$)|^/(etc|home|media|mnt|opt|run|srv|tmp|var)$|^/etc/(alternatives|ca-certificates|kubernetes|pam[.]d|pki|security|ssl)(/|$)|^/var/(cache|lib|local|lock|log|opt|run|spool|tmp)$|^(/var)?/run/(lock|secrets)(/|$)")
     {{- range slice $mounts 1 }} &&
     !(variables.ownFolder + "/").startsWith({{ printf "%s/" .mountPath | toJson }}) &&
     !{{ printf "%s/" .mountPath | toJson }}.startsWith(variables.ownFolder + "/")
@@ -87,6 +89,15 @@ expressions, never a part of them.
     (variables.list.size() > 16384 ? "" : variables.list).split(",").map(name, name.trim()).filter(name, name != "")
 - name: chosen # the names of the containers that get the secrets
   expression: "variables.listed.size() > 0 ? variables.listed : variables.containerNames"
+- name: writers # could write to a volume that is Syncer's alone
+  expression: >-
+    (variables.inits + variables.containers + object.spec.?ephemeralContainers.orValue([]).map(c, dyn(c))).filter(c, c.name != "syncer" &&
+    c.?volumeMounts.orValue([]).exists(m, m.name in {{ toJson $guarded }} && !m.?readOnly.orValue(false)))
+    .map(c, string(c.name))
+- name: readOnly
+  expression: >-
+    variables.writers.size() == 0 ? [] : ["set readOnly: true for the mounts of Syncer's volumes in " +
+    (variables.writers.size() > 9 ? [variables.writers[0], string(variables.writers.size() - 1) + " other containers"] : variables.writers).join(", ")]
 - name: mistakes
   expression: >-
     (variables.label in ["true", "init"] ? [] :
@@ -133,7 +144,9 @@ expressions, never a part of them.
 {{/* The change of a Pod, as the operations of a JSON patch. */}}
 {{- define "syncer.injectPatch" -}}
 {{- $mounts := include "syncer.sidecarMounts" . | fromYamlArray -}}
-variables.mistakes.size() + variables.parts.size() > 0 || variables.chosen.size() == 0 ? [] :
+{{/* A patched Pod with writers gets the reason from the other policy, which only warns with
+Ignore. Unpatched, it lacks the volume, so the API server rejects it. */ -}}
+variables.mistakes.size() + variables.parts.size() {{ if ne .Values.inject.failurePolicy "Fail" }}+ variables.writers.size() {{ end }}> 0 || variables.chosen.size() == 0 ? [] :
 {{- range $list := list "initContainers" "containers" }}
 {{- $of := eq $list "containers" | ternary "variables.containers" "variables.inits" }}
 {{- $names := eq $list "containers" | ternary "variables.containerNames" "variables.initNames" }}
