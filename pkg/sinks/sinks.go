@@ -54,6 +54,9 @@ type Changes struct {
 	// Set lists the names in Parts that are new or differ. If anything besides the
 	// content differs, it lists all of them.
 	Set []string
+	// Kept lists the names in Parts that stay as they are. A value that is newer than the
+	// one in Parts stays too.
+	Kept []string
 	// Remove lists the existing names of ours to remove.
 	Remove []string
 	// Members are the ids of variables that the content does not name. If not nil,

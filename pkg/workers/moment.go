@@ -59,21 +59,31 @@ func forTenant(t *targets.Target, answers map[string]variables.Answer) map[strin
 	return own
 }
 
-// apart reports whether the values of a target come from several requests. This does not
-// matter for a target that is not written. It does not matter for a target with all
-// variables either, because nothing says which of them belong together.
+// apart reports whether the values that entries of a target name come from several
+// requests. This does not matter for a target that is not written.
 func apart(t *targets.Target, answers map[string]variables.Answer) bool {
-	all := func(part *targets.Target) bool { return part.Expanded != nil }
-	if slices.ContainsFunc(t.Parts(), all) || len(unknownOf(t.Variables(), answers)) > 0 {
+	if len(unknownOf(named(t), answers)) > 0 {
 		return false
 	}
 	ids := found(t, answers)
 	return slices.ContainsFunc(ids, func(id string) bool { return answers[id].Request != answers[ids[0]].Request })
 }
 
-// found lists the variables of a target that have a value.
+// found lists the variables that entries of a target name and that have a value.
 func found(t *targets.Target, answers map[string]variables.Answer) []string {
-	return slices.DeleteFunc(t.Variables(), func(id string) bool { return answers[id].Verdict != variables.Found })
+	return slices.DeleteFunc(named(t), func(id string) bool { return answers[id].Verdict != variables.Found })
+}
+
+// named lists the variables that entries of a target name, in order. The others come from
+// a wildcard, and nothing says which of them belong together.
+func named(t *targets.Target) []string {
+	is := map[string]bool{}
+	for _, part := range t.Parts() {
+		for _, e := range part.Entries {
+			is[e.Variable] = is[e.Variable] || !part.Expanded[e.Variable]
+		}
+	}
+	return slices.DeleteFunc(t.Variables(), func(id string) bool { return !is[id] })
 }
 
 // together returns answers for a target whose values date from the same moment. If both

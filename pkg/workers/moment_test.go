@@ -3,6 +3,7 @@ package workers_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjur/variables"
@@ -120,4 +121,38 @@ func TestWhatIsUnknownAndWhatHoldsAllIsNotReadAgain(t *testing.T) {
 		t.Errorf("fetches are %v, want one", p.fetches)
 	}
 	f.assertFile("all.json", `{"other":"old other","password":"old password"}`)
+}
+
+// TestAWildcardExemptsNoNamedEntries of the same Secret from the second reading.
+func TestAWildcardExemptsNoNamedEntries(t *testing.T) {
+	for name, annotations := range map[string][]string{
+		"in the map":              {ofCfg, "*", formatCfg, "json"},
+		"in a group":              {ofCfg, "- password\n- user", formatCfg, "json", "conjur-secrets.all", "*", "secret-file-format.all", "json"},
+		"in a group with the *":   {ofCfg, "- password\n- user\n- '*'", formatCfg, "json"},
+		"and one without a value": {ofCfg, "*", formatCfg, "json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conjurMap := "password: password\nuser: user"
+			if name != "in the map" && name != "and one without a value" {
+				conjurMap = "{}"
+			}
+			s := newShop(t, conjurMap, annotations...)
+			s.rotate("old")
+			s.give("z/other", "o")
+			s.list("password", "user", "z/other")
+			if name == "and one without a value" {
+				s.gone("z/other")
+			}
+			p := &pieces{answers: s.values, whole: 2, between: func(int) { s.rotate("new") }}
+			s.syncer.Values = p
+			if r := s.one(); r.Err != nil || !r.Wrote {
+				t.Errorf("after %d fetches: %+v", len(p.fetches), r)
+			}
+			for key, content := range s.data.keys {
+				if strings.Contains(content, "old") {
+					t.Errorf("%s has %s", key, content)
+				}
+			}
+		})
+	}
 }

@@ -79,6 +79,7 @@ func Plan(want Want, have sinks.State, policy Policy) sinks.Changes {
 		case wanted:
 		case want.stays(name, policy):
 			changes.Parts[name] = have.Parts[name]
+			changes.Kept = append(changes.Kept, name)
 		default:
 			changes.Remove = append(changes.Remove, name)
 		}

@@ -69,6 +69,7 @@ type stage struct {
 
 // progress is the observations for a stage.
 type progress struct {
+	began  time.Time // when the stage was first seen; earlier answers do not count
 	shown  time.Time // when all Secrets first showed the step
 	again  time.Time // when the second check is due; zero: the first one has not succeeded
 	proven bool      // the second check succeeded
@@ -161,7 +162,11 @@ func (c *Consumers) answer(ctx context.Context, doc *versions.Document, v versio
 	if !c.asks() {
 		return rotation.Answer{Open: true}
 	}
-	seen := c.look(ctx, p.again, secrets)
+	after := p.again
+	if p.began.After(after) {
+		after = p.began
+	}
+	seen := c.look(ctx, after, secrets)
 	against, inUse := seen.against(lacks, has)
 	switch wait := cmp.Or(c.Wait, defaultWait); {
 	case against != "":
@@ -187,7 +192,7 @@ func (c *Consumers) progress(v versions.Version, secrets []rotation.Shown) *prog
 	at := stage{v.ID, v.Step}
 	p := c.followed[at]
 	if p == nil {
-		p = &progress{shown: time.Now(), proven: settled(v)}
+		p = &progress{began: time.Now(), shown: time.Now(), proven: settled(v)}
 		if len(secrets) == 0 { // consumers read the set from Conjur
 			p.shown = p.shown.Add(v.Since.Sub(c.Now()))
 		}

@@ -210,3 +210,18 @@ func (w *world) ends(job *batchv1.Job, how batchv1.JobConditionType) {
 		w.Fatal(err)
 	}
 }
+
+// TestAnAnswerFromBeforeAStepCountsForNothing, even if it is less than a second old.
+func TestAnAnswerFromBeforeAStepCountsForNothing(t *testing.T) {
+	w := &world{T: t, next: 2}
+	a := w.app("r3", "r2")
+	c, err := consumers.New(consumers.Config{Set: set, Again: time.Hour, Ask: []string{"http://" + a.address + ":" + w.port + "/keys"}, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer := introduced(t.Context(), c, nil); !answer.Open {
+		t.Errorf("the gate is shut: %s", answer.Waits)
+	}
+	a.has("r2", "r3")
+	w.says(w.shut(c, left).Waits, "still uses r2")
+}

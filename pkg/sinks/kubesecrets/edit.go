@@ -60,7 +60,12 @@ func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*s
 		e.sets = &text
 	}
 	for key, value := range c.Parts {
-		e.keys[key] = value.Bytes()
+		switch there, ok := live.Data[key]; {
+		case !slices.Contains(c.Kept, key):
+			e.keys[key] = value.Bytes()
+		case ok: // after a conflict, it may be newer than the value in Parts
+			e.keys[key] = there
+		}
 	}
 	ours := ourKeys(live, owned, namedKeys(t))
 	e.first = len(ours) == 0 && live.Annotations[targets.RevisionAnnotation] == ""

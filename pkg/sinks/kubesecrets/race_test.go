@@ -13,7 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/sinks/sinkstest"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -157,5 +160,25 @@ func TestNoWriteLandsOnAnother(t *testing.T) {
 				t.Errorf("%d writes, want one that meets a conflict, and one for what is there now", n)
 			}
 		})
+	}
+}
+
+// TestAKeyThatSomebodyRepairsStaysRepaired: a key that a change keeps has the value that it
+// has after a conflict, not the one that was read. A key that somebody removed stays away.
+func TestAKeyThatSomebodyRepairsStaysRepaired(t *testing.T) {
+	for patch, want := range map[string]map[string]string{
+		`{"data":{"b":"` + encode("repaired") + `"}}`: {"a": "2", "b": "repaired"},
+		`{"data":{"b":null}}`:                         {"a": "2"},
+	} {
+		k := newKube(t)
+		target := k.created("s", corev1.SecretTypeOpaque, "a", "b")
+		k.sync(t, target, map[string]string{"a": "1", "b": "old"})
+		k.wire.before(func() {
+			_, err := cluster.Core.Secrets(k.ns).Patch(t.Context(), "s", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+			must(t, err)
+		})
+		change := sinks.Changes{Parts: map[string]secret.Value{"a": secret.New([]byte("2")), "b": secret.New([]byte("old"))}, Set: []string{"a"}, Kept: []string{"b"}}
+		must(t, k.sink.Apply(t.Context(), target, change))
+		k.expectData(t, "s", want)
 	}
 }
