@@ -104,7 +104,7 @@ func TestRoleParameters(t *testing.T) {
 		{"admin", "user/reader?all&filter=nokind", 422},
 		{"admin", "user/reader?memberships&filter[]=", 422},
 		{"admin", "policy/pol?graph&members", []string{"dev:group:admins dev:user:admin", "dev:group:admins " + chief, "dev:group:admins " + reader,
-			"dev:policy:pol dev:group:admins", chief + " dev:user:admin", reader + " dev:user:admin"}},
+			"dev:policy:pol dev:group:admins", "dev:user:admin dev:user:admin", chief + " dev:user:admin", reader + " dev:user:admin"}},
 		{"chief", "policy/pol?graph", []string{"dev:policy:pol dev:group:admins"}},
 		{"other", "policy/pol?graph", 404},
 		{"viewer", "group/admins?graph", []string{"dev:group:admins dev:user:admin", "dev:group:admins " + chief, "dev:group:admins " + reader}},

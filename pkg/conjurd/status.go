@@ -1,6 +1,7 @@
 package conjurd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,17 +108,25 @@ func redacted(uri string) string {
 }
 
 func webserviceNotFound(name string) reply {
-	return statusJSON(http.StatusNotFound, "#<Errors::Authentication::Security::WebserviceNotFound: CONJ00005E Webservice '"+name+"' not found>")
+	return statusFault(http.StatusNotFound, "CONJ00005E Webservice '"+name+"' not found")
 }
 
-// statusFault has the form of the genuine server's, which names a class in addition.
+// statusClasses are the genuine server's names of errors, by code. Clients compare them.
+var statusClasses = map[string]string{
+	"CONJ00004E": "Errors::Authentication::Security::AuthenticatorNotWhitelisted",
+	"CONJ00005E": "Errors::Authentication::Security::WebserviceNotFound",
+	"CONJ00006E": "Errors::Authentication::Security::RoleNotAuthorizedOnResource",
+	"CONJ00037E": "Errors::Conjur::RequiredSecretMissing",
+	"CONJ00056E": "Errors::Authentication::StatusNotSupported",
+	"CONJ00122E": "Errors::Authentication::AuthnJwt::InvalidSigningKeySettings",
+}
+
+// statusFault answers with a message that begins with its code.
 func statusFault(status int, message string) reply {
-	return statusJSON(status, "#<Errors::Authentication: "+message+">")
-}
-
-func statusJSON(status int, message string) reply {
+	code, _, _ := strings.Cut(message, " ")
+	class := cmp.Or(statusClasses[code], "Errors::Authentication")
 	return jsonReply(status, struct {
 		Status string `json:"status"`
 		Error  string `json:"error"`
-	}{"error", message})
+	}{"error", "#<" + class + ": " + message + ">"})
 }

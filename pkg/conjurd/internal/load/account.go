@@ -33,9 +33,9 @@ func Account(tx *store.Tx, account string, tokenKey *rsa.PrivateKey, now time.Ti
 		if err := tx.PutObject(id, &store.Object{CreatedAt: now, Owner: admin}); err != nil {
 			return err
 		}
-	}
-	if err := tx.PutMembership(store.Membership{Role: root, Member: admin, Admin: true, Ownership: true}); err != nil {
-		return err
+		if err := tx.PutMembership(store.Membership{Role: id, Member: admin, Admin: true, Ownership: true}); err != nil {
+			return err
+		}
 	}
 	return tx.PutCredentials(admin, &store.Credentials{APIKey: NewAPIKey(), RotatedAt: now})
 }
