@@ -5,7 +5,7 @@ STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SYNCER       = bin/syncer
 
 .DEFAULT_GOAL := help
-.PHONY: help build format test test-all test-node bench-node test-page test-alerts test-upgrade kube node image release lint bench soak demo conformance
+.PHONY: help build format test test-all test-node bench-node test-page test-clients test-alerts test-upgrade kube node image release lint bench soak demo conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test-upgrade: kube ## Upgrade from the previous release to this one and back (ne
 test-alerts: kube ## Cause each alert, seen by a real Prometheus (Debian: the package is unpacked, not installed)
 	@[ -x "$(PROMETHEUS)/prometheus" ] || { mkdir -p "$(PROMETHEUS_HOME)" && cd "$(PROMETHEUS_HOME)" && { apt-get download -qq prometheus || { apt-get -qq update; apt-get download -qq prometheus; }; } && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_PROMETHEUS="$(PROMETHEUS)" $(GO) test -count=1 -v -tags prometheus ./test/alerts $(value ARGS)
+
+test-clients: ## Run the official Go client's own tests against conjurd (needs the Go module proxy)
+	cd test/clients && $(GO) vet ./... && $(GO) test -count=1 -v ./... $(value ARGS)
 
 test-page: ## Drive the status page in a real browser (Debian: installs chromium and npm); ARGS=-update writes its pictures
 	test/page/install.sh
@@ -82,6 +85,7 @@ lint: format ## vet, staticcheck and the rules of plain English, all modules and
 	cd deploy/tools && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd keyset && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd test/page && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
+	cd test/clients && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd deploy/examples/keysets && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
 bench: build ## Measure the sidecar, the server, a cluster and its tenants, whole processes, against their figures
