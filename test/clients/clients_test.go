@@ -30,17 +30,16 @@ import (
 // exceptions are the tests that fail, with the reason. A test without a slash counts with
 // all its subtests.
 var exceptions = map[string]string{
-	"TestClient_Issuer":              issuers,
-	"TestClient_Issuers":             issuers,
-	"TestClient_CreateIssuer":        issuers,
-	"TestClient_UpdateIssuer":        issuers,
-	"TestClient_DeleteIssuer":        issuers,
-	"TestClient_AuthenticatorCRUD":   newer,
-	"TestClientV2_AddGroupMember":    newer,
-	"TestClientV2_RemoveGroupMember": newer,
-	"TestPolicy_DryRunPolicy":        "the genuine server shows an error of its own code; conjurd names the cause",
+	"TestClient_Issuer":                            issuers,
+	"TestClient_Issuers":                           issuers,
+	"TestClient_CreateIssuer":                      issuers,
+	"TestClient_UpdateIssuer":                      issuers,
+	"TestClient_DeleteIssuer":                      issuers,
+	"TestClient_AuthenticatorCRUD":                 newer,
+	"TestClientV2_AddGroupMember":                  newer,
+	"TestClientV2_RemoveGroupMember":               newer,
+	"TestPolicy_DryRunPolicy":                      "the genuine server shows an error of its own code; conjurd names the cause",
 	"TestClient_Token/Host_Factory/Create_Host#06": "the test expects that its requests do not come from 127.0.0.1",
-	"TestInitLogger/CONJURAPI_LOG_is_not_set":      "the test fails without a server too",
 }
 
 const (
@@ -68,7 +67,7 @@ func TestGoClient(t *testing.T) {
 	}
 	keys, token := issue(t)
 
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-json", "-count=1", "-p=1", "github.com/cyberark/conjur-api-go/conjurapi/...")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-json", "-count=1", "github.com/cyberark/conjur-api-go/conjurapi")
 	cmd.Env = append(os.Environ(), "GOFLAGS=", // the tests find their files by the path of their source, so without -trimpath
 		"HOME="+t.TempDir(), "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"),
 		"CONJUR_APPLIANCE_URL="+server.URL, "CONJUR_ACCOUNT=conjur", "CONJUR_AUTHN_LOGIN=admin", "CONJUR_AUTHN_API_KEY="+adminKey,
