@@ -213,7 +213,7 @@ func TestClientPolicies(t *testing.T) {
 	if got, err := admin.RetrieveSecret("app/a"); err != nil || string(got) != "A" {
 		t.Errorf("a value after that: %q, %v", got, err)
 	}
-	if asJSON, err := admin.FetchPolicy("app", true, 64, 100000); err != nil || !strings.HasPrefix(string(asJSON), `[{"policy":{"id":"app","body":[{"variable":{"id":"a",`) {
+	if asJSON, err := admin.FetchPolicy("app", true, 64, 100000); err != nil || !strings.HasPrefix(string(asJSON), `[{"policy":{"id":"app","body":[{"user":{"id":"alice"}},{"variable":{"id":"a",`) {
 		t.Errorf("as JSON %s, %v", asJSON, err)
 	}
 }

@@ -131,3 +131,50 @@ func TestDryRunsTakeNoPartInWriting(t *testing.T) {
 		t.Errorf("%s objects", got)
 	}
 }
+
+// The effective policy is for members of its owner, within limits, and as far as
+// they see it.
+func TestEffectivePolicyHasLimits(t *testing.T) {
+	s := open(t, Options{Strict: true})
+	loadRoot(t, s, `
+- !user reader
+- !user owner
+- !policy
+  id: app
+  owner: !user owner
+  body: [ !variable b, !variable { id: a, annotations: { x: y } }, !group g, !policy { id: hidden, owner: !user /admin, body: [ !variable deep ] } ]
+- !permit { role: !user reader, privileges: [ read, update ], resource: !policy app }
+`)
+	for _, c := range []struct {
+		as, query string
+		want      int
+	}{
+		{"owner", "", 200}, {"admin", "", 200}, {"reader", "", 403}, {"reader", "?depth=abc", 403},
+		{"owner", "?depth=0", 200}, {"owner", "?depth=64", 200}, {"owner", "?depth=65", 400}, {"owner", "?depth=-1", 400}, {"owner", "?depth=abc", 400}, {"owner", "?depth=", 400}, {"owner", "?depth=1.5", 400},
+		{"owner", "?limit=3", 422}, {"owner", "?limit=6", 422}, {"owner", "?limit=7", 200}, {"owner", "?limit=0", 422}, {"owner", "?limit=abc", 400}, {"owner", "?limit=-1", 400}, {"owner", "?limit=100001", 400}, {"owner", "?limit=100000", 200},
+	} {
+		if w := send(t, s, request{method: "GET", path: "/policies/dev/policy/app" + c.query, as: c.as}); w.Code != c.want {
+			t.Errorf("%s by %s: status %d, want %d: %s", c.query, c.as, w.Code, c.want, w.Body)
+		}
+	}
+	w := send(t, s, request{method: "GET", path: "/policies/dev/policy/app", as: "owner"})
+	if body := w.Body.String(); strings.Contains(body, "hidden") || strings.Contains(body, "deep") || !strings.Contains(body, "- !variable b\n  - !group g\n") {
+		t.Errorf("the owner sees\n%s", body)
+	}
+}
+
+// A dry run gives the genuine server's position and advice for a fault.
+func TestDryRunsAdvise(t *testing.T) {
+	s := open(t, Options{Strict: true})
+	for text, want := range map[string]string{
+		"- !variable\n  id: a\n  kind b\n  mime_type: c\n":                 `"line":4,"column":3,"message":"could not find expected ':' while scanning a simple key\nThis error can occur when you have a missing ':' or missing space after ':'"`,
+		"- !variable\n  id x\n  kind: y\n":                                 `"line":3,"column":7,"message":"mapping values are not allowed in this context\n"`,
+		"- !nosuch x\n":                                                    `"line":1,"column":0,`,
+		"- !permit\n  role: !user admin\n  privilege: read\n  resource:\n": `"message":"resource has a blank id\nEach resource must be identified using the 'id' field"`,
+	} {
+		w := send(t, s, request{method: "POST", path: "/policies/dev/policy/root?dryRun=true", body: text, as: "admin"})
+		if w.Code != 422 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%q: status %d: %s", text, w.Code, w.Body)
+		}
+	}
+}

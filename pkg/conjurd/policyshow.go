@@ -2,6 +2,7 @@ package conjurd
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,17 +13,17 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd/internal/store"
 )
 
-// maxPolicyDepth bounds the depth of a shown policy, as in the genuine server.
-const maxPolicyDepth = 64
+// Limits of a shown policy, as in the genuine server.
+const (
+	maxPolicyDepth = 64
+	maxPolicySize  = 100_000
+)
 
 // showPolicy answers with the effective policy of a branch: as YAML, or as JSON if
-// the request's Content-Type is JSON.
+// the request's Content-Type is JSON. The caller must be a member of the branch's
+// owner.
 func (s *Server) showPolicy(c *call) reply {
 	c.vars["kind"] = "policy"
-	depth := maxPolicyDepth
-	if n, err := strconv.Atoi(c.query.Get("depth")); err == nil && n >= 0 {
-		depth = min(n, maxPolicyDepth)
-	}
 	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
 		id := string(c.resource())
 		o, err := tx.Object(id)
@@ -32,10 +33,19 @@ func (s *Server) showPolicy(c *call) reply {
 		if o == nil || !tx.Visible(roles, id, o) {
 			return notFound(c.resource()), nil
 		}
-		if !tx.Allowed(roles, "read", id, o) {
+		if !roles[o.Owner] {
 			return forbidden(c), nil
 		}
-		list, err := effective.Of(tx, c.account(), c.vars["id"], depth)
+		depth, ok1 := c.number("depth", maxPolicyDepth)
+		limit, ok2 := c.number("limit", maxPolicySize)
+		if !ok1 || !ok2 {
+			return empty(http.StatusBadRequest), nil
+		}
+		if n := policySize(tx, roles, c.account(), c.vars["id"], depth); n > limit {
+			return faultReply(http.StatusUnprocessableEntity, fault{Code: "unprocessable_entity",
+				Message: fmt.Sprintf("CONJ00164E Policy max allowed 'limit' = %d exceeded. Value for policy is: %d", limit, n)}), nil
+		}
+		list, err := effective.Of(tx, roles, c.account(), c.vars["id"], depth)
 		if err != nil {
 			return reply{}, err
 		}
@@ -45,6 +55,34 @@ func (s *Server) showPolicy(c *call) reply {
 		text, err := effective.YAML(list)
 		return reply{status: http.StatusOK, kind: "application/x-yaml; charset=utf-8", body: text}, err
 	})
+}
+
+// number reads a parameter from 0 to the limit. Without the parameter it returns the
+// limit.
+func (c *call) number(name string, limit int) (int, bool) {
+	if !c.query.Has(name) {
+		return limit, true
+	}
+	n, err := strconv.Atoi(c.query.Get(name))
+	return n, err == nil && n >= 0 && n <= limit
+}
+
+// policySize counts the resources of a policy that the roles may see, with their
+// annotations and permissions. Like the genuine server, it does not count users, and
+// depth is the number of slashes below that of the policy.
+func policySize(tx *store.Tx, roles store.Roles, account, branch string, depth int) (n int) {
+	if branch == policy.RootPolicy {
+		branch = ""
+	}
+	depth += strings.Count(branch, "/")
+	for id, o := range tx.Objects(account + ":") {
+		ref := policy.Ref(id)
+		below := branch == "" || ref.ID() == branch || strings.HasPrefix(ref.ID(), branch+"/")
+		if below && ref.Kind() != "user" && strings.Count(id, "/") <= depth && tx.Visible(roles, id, o) {
+			n += 1 + len(o.Annotations) + len(tx.Permissions(id))
+		}
+	}
+	return n
 }
 
 type itemsJSON struct {
@@ -102,12 +140,13 @@ func dryFault(branch string, bad *policy.Error) reply {
 		Message string  `json:"message"`
 		Context context `json:"context"`
 	}
-	message := bad.Message
-	if bad.Hint != "" {
-		message += "\n" + bad.Hint
+	message := bad.Message + "\n" + bad.Hint
+	line, column := bad.Line, bad.Column
+	if bad.MarkLine > 0 {
+		line, column = bad.MarkLine, bad.MarkColumn
 	}
 	return jsonReply(http.StatusUnprocessableEntity, struct {
 		Status string  `json:"status"`
 		Errors []entry `json:"errors"`
-	}{"Invalid YAML", []entry{{bad.Line, bad.Column, message, context{branch, []int{bad.Line}}}}})
+	}{"Invalid YAML", []entry{{line, column, message, context{branch, []int{line}}}}})
 }

@@ -30,9 +30,10 @@ type Ref struct{ Kind, ID string }
 // Annotation is a name and a text.
 type Annotation struct{ Name, Value string }
 
-// Of returns the policy with the id. It includes nested policies down to the depth.
-func Of(tx *store.Tx, account, id string, depth int) ([]Statement, error) {
-	w := newWriter(tx, account)
+// Of returns the policy with the id, as far as the roles may see it. It includes
+// nested policies down to the depth.
+func Of(tx *store.Tx, roles store.Roles, account, id string, depth int) ([]Statement, error) {
+	w := newWriter(tx, roles, account)
 	if id == policy.RootPolicy {
 		return w.body("", depth)
 	}
@@ -40,26 +41,32 @@ func Of(tx *store.Tx, account, id string, depth int) ([]Statement, error) {
 	return []Statement{st}, err
 }
 
+// kindOrder is the order of the kinds in a body, as in the genuine server.
+var kindOrder = []string{"user", "policy", "variable", "webservice", "host", "layer", "host_factory", "group"}
+
 // writer knows which policy contains each object.
 type writer struct {
 	tx       *store.Tx
 	account  string
-	children map[string][]policy.Ref // :: policy id, "" for root → contents, oldest first
+	visible  map[string]bool         // :: full name of an object → true
+	children map[string][]policy.Ref // :: policy id, "" for root → contents, by kind and id
 	dashed   map[string]string       // :: policy id in users' names → policy id
 }
 
-func newWriter(tx *store.Tx, account string) *writer {
-	w := &writer{tx: tx, account: account, children: map[string][]policy.Ref{}, dashed: map[string]string{}}
+func newWriter(tx *store.Tx, roles store.Roles, account string) *writer {
+	w := &writer{tx: tx, account: account, visible: map[string]bool{}, children: map[string][]policy.Ref{}, dashed: map[string]string{}}
 	policies := map[string]bool{}
 	for id := range tx.Objects(account + ":policy:") {
 		p := policy.Ref(id).ID()
 		policies[p] = true
 		w.dashed[strings.ReplaceAll(p, "/", "-")] = p
 	}
-	made := map[policy.Ref]uint64{}
 	for id, o := range tx.Objects(account + ":") {
+		if !tx.Visible(roles, id, o) {
+			continue
+		}
+		w.visible[id] = true
 		ref := policy.Ref(id)
-		made[ref] = o.Order
 		path := w.path(ref)
 		if path == policy.RootPolicy && ref.Kind() == "policy" || path == "admin" && ref.Kind() == "user" {
 			continue
@@ -71,7 +78,9 @@ func newWriter(tx *store.Tx, account string) *writer {
 		w.children[in] = append(w.children[in], ref)
 	}
 	for _, list := range w.children {
-		slices.SortStableFunc(list, func(a, b policy.Ref) int { return cmp.Compare(made[a], made[b]) })
+		slices.SortStableFunc(list, func(a, b policy.Ref) int {
+			return cmp.Or(cmp.Compare(slices.Index(kindOrder, a.Kind()), slices.Index(kindOrder, b.Kind())), strings.Compare(a.ID(), b.ID()))
+		})
 	}
 	return w
 }
@@ -205,7 +214,7 @@ func (w *writer) grants(in string) ([]Statement, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !m.Ownership && (o == nil || !slices.Contains(o.Layers, string(r))) {
+			if !m.Ownership && w.visible[m.Member] && (o == nil || !slices.Contains(o.Layers, string(r))) {
 				refs = append(refs, w.absolute(policy.Ref(m.Member)))
 			}
 		}

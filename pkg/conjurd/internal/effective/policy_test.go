@@ -37,7 +37,7 @@ func show(t *testing.T, text, branch string, depth int) (string, string) {
 		if _, err := load.Apply(tx, load.Request{Account: "dev", Branch: "root", Text: []byte(text), Role: "dev:user:admin"}, st); err != nil {
 			return err
 		}
-		list, err := Of(tx, "dev", branch, depth)
+		list, err := Of(tx, tx.RolesOf("dev:user:admin"), "dev", branch, depth)
 		if err != nil {
 			return err
 		}
@@ -83,18 +83,7 @@ func TestYAML(t *testing.T) {
     team: blue
     "on": "yes"
   body:
-  - !variable
-    id: v
-    kind: text
-    mime_type: text/plain
-    annotations:
-      a: b
-  - !variable 123
-  - !variable 'odd: # id'
   - !user bob
-  - !host
-    id: h
-    restricted_to: [10.0.0.0/8, 1.2.3.4/32]
   - !policy
     id: sub
     body:
@@ -105,6 +94,17 @@ func TestYAML(t *testing.T) {
       members:
       - !host /app/h
       - !user /app/bob
+  - !variable 123
+  - !variable 'odd: # id'
+  - !variable
+    id: v
+    kind: text
+    mime_type: text/plain
+    annotations:
+      a: b
+  - !host
+    id: h
+    restricted_to: [10.0.0.0/8, 1.2.3.4/32]
   - !layer front
   - !host-factory
     id: hf
@@ -145,7 +145,7 @@ func TestJSON(t *testing.T) {
   - !group apps
   - !variable { id: issuer, annotations: { a: b } }
 `, "conjur/test", 64)
-	want := `[{"policy":{"id":"test","owner":{"user":"/admin"},"body":[{"group":{"id":"apps"}},{"variable":{"id":"issuer","annotations":{"a":"b"}}}]}}]`
+	want := `[{"policy":{"id":"test","owner":{"user":"/admin"},"body":[{"variable":{"id":"issuer","annotations":{"a":"b"}}},{"group":{"id":"apps"}}]}}]`
 	if got != want {
 		t.Errorf("shown is\n%s", got)
 	}

@@ -109,9 +109,26 @@ func (l *loader) credentials(rec policy.Record, fresh bool) error {
 	}
 	if fresh || l.req.Mode == Replace || l.req.Mode == Update && rec.RestrictedTo != nil {
 		c.RestrictedTo = rec.RestrictedTo
+	} else if l.req.Mode == Add {
+		c.RestrictedTo = union(c.RestrictedTo, rec.RestrictedTo)
 	}
 	if fresh || l.req.Mode == Replace || l.req.Mode == Update && rec.PublicKeys != nil {
 		c.PublicKeys = rec.PublicKeys
 	}
 	return l.tx.PutCredentials(id, c)
+}
+
+// union appends the items of b that a lacks.
+func union(a, b []string) []string {
+	have := map[string]bool{}
+	for _, s := range a {
+		have[s] = true
+	}
+	for _, s := range b {
+		if !have[s] {
+			have[s] = true
+			a = append(a, s)
+		}
+	}
+	return a
 }

@@ -396,3 +396,26 @@ func TestAccountNames(t *testing.T) {
 		}
 	}
 }
+
+// An addition to an existing user or host adds networks, and an update replaces them.
+func TestAdditionsAddNetworks(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		mode Mode
+		text string
+		want []string
+	}{
+		{Add, "- !user { id: u, restricted_to: [10.1.1.1, 10.2.0.0/16] }\n", []string{"10.1.1.1/32", "10.2.0.0/16"}},
+		{Add, "- !user { id: u, restricted_to: [10.1.1.2, 10.1.1.1/32] }\n", []string{"10.1.1.1/32", "10.2.0.0/16", "10.1.1.2/32"}},
+		{Add, "- !user u\n", []string{"10.1.1.1/32", "10.2.0.0/16", "10.1.1.2/32"}},
+		{Update, "- !user { id: u, restricted_to: 10.3.0.0/16 }\n", []string{"10.3.0.0/16"}},
+	} {
+		w.load(c.mode, "root", c.text)
+		w.view(func(tx *store.Tx) {
+			cred, err := tx.Credentials("dev:user:u")
+			if err != nil || !slices.Equal(cred.RestrictedTo, c.want) {
+				t.Errorf("after %s: %v, %v", c.text, cred.RestrictedTo, err)
+			}
+		})
+	}
+}

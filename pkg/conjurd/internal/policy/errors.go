@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -21,7 +22,10 @@ type Error struct {
 	Bare bool
 	// Genuine is the genuine server's message, if it is less detailed than Message.
 	Genuine string
-	mention place // of an object that does not exist; no part of an answer
+	// MarkLine and MarkColumn are the position at which the genuine server's YAML parser
+	// stops, both from 1. They are 0 if unknown, and for other faults.
+	MarkLine, MarkColumn int
+	mention              place // of an object that does not exist; no part of an answer
 }
 
 // Position returns the line and the column of the fault, both from 1, and false if they
@@ -102,19 +106,20 @@ func (p place) within(err error) error {
 // context holds the text that the genuine server adds to some messages of its YAML
 // parser. Our parser uses the same messages.
 var context = map[string]string{
-	"did not find expected node content":          "while parsing a flow node",
-	"did not find expected '-' indicator":         "while parsing a block collection",
-	"did not find expected ',' or ']'":            "while parsing a flow sequence",
-	"did not find expected ',' or '}'":            "while parsing a flow mapping",
-	"could not find expected ':'":                 "while scanning a simple key",
-	"found character that cannot start any token": "while scanning for the next token",
+	"did not find expected node content":             "while parsing a flow node",
+	"did not find expected '-' indicator":            "while parsing a block collection",
+	"did not find expected ',' or ']'":               "while parsing a flow sequence",
+	"did not find expected ',' or '}'":               "while parsing a flow mapping",
+	"could not find expected ':'":                    "while scanning a simple key",
+	"did not find expected whitespace or line break": "while scanning a tag",
+	"found character that cannot start any token":    "while scanning for the next token",
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // syntaxError translates an error of the YAML library into the genuine server's
 // message.
-func syntaxError(err error) *Error {
+func syntaxError(err error, lines [][]byte) *Error {
 	text := err.Error()
 	e := &Error{Bare: true, Line: 1}
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
@@ -125,5 +130,44 @@ func syntaxError(err error) *Error {
 	}
 	text = strings.TrimSpace(text)
 	e.Message = strings.TrimSpace(text + " " + context[text])
+	e.Hint = hints[text]
+	e.mark(text, lines)
 	return e
+}
+
+var mappingColon = regexp.MustCompile(`:(\s|$)`)
+
+// mark finds the position at which the genuine server's parser stops. The YAML library
+// tells only a line.
+func (e *Error) mark(message string, lines [][]byte) {
+	if e.Line > len(lines) {
+		return
+	}
+	line := lines[e.Line-1]
+	switch message {
+	case "could not find expected ':'": // at the start of the next token
+		key := indent(line)
+		for i, next := range lines[e.Line:] {
+			if text := bytes.TrimSpace(next); len(text) > 0 && text[0] != '#' && indent(next) <= key {
+				e.MarkLine, e.MarkColumn = e.Line+1+i, indent(next)+1
+				return
+			}
+		}
+	case "mapping values are not allowed in this context": // at the colon
+		if all := mappingColon.FindAllIndex(line, 2); len(all) > 0 {
+			e.MarkLine, e.MarkColumn = e.Line, all[len(all)-1][0]+1
+		}
+	}
+}
+
+func indent(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " ")) }
+
+const occurs = "This error can occur when you "
+
+// hints holds the genuine server's advice for messages of the YAML parser.
+var hints = map[string]string{
+	"block sequence entries are not allowed in this context": occurs + "have an unnecessary '-' at the beginning of a line",
+	"could not find expected ':'":                            occurs + "have a missing ':' or missing space after ':'",
+	"did not find expected '-' indicator":                    occurs + "have an indentation problem",
+	"did not find expected whitespace or line break":         "Only one node can be defined per line.",
 }

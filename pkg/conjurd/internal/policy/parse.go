@@ -19,7 +19,7 @@ func Parse(ns Namespace, text []byte) (*Statements, error) {
 	}
 	if !utf8.Valid(text) {
 		err := yaml.Unmarshal(text, &yaml.Node{}) // its error names the invalid octet
-		return nil, syntaxError(cmp.Or(err, errors.New("invalid UTF-8")))
+		return nil, syntaxError(cmp.Or(err, errors.New("invalid UTF-8")), nil)
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	p := parser{out: &Statements{mentions: map[Ref]place{}}, owners: map[Ref]Ref{ns.Standing("policy"): ""}, paths: map[*yaml.Node]string{}, seen: map[*yaml.Node]bool{}}
@@ -28,7 +28,7 @@ func Parse(ns Namespace, text []byte) (*Statements, error) {
 	case errors.Is(err, io.EOF):
 		return p.out, nil
 	case err != nil:
-		return nil, syntaxError(err)
+		return nil, syntaxError(err, bytes.Split(text, []byte("\n")))
 	}
 	switch err := dec.Decode(&more); {
 	case err == nil:
@@ -36,7 +36,7 @@ func Parse(ns Namespace, text []byte) (*Statements, error) {
 		// the marker.
 		return nil, place{more.Line - 1, len("---")}.errorf("Multiple YAML documents encountered. Only a single document is permitted per policy.")
 	case !errors.Is(err, io.EOF):
-		return nil, syntaxError(err)
+		return nil, syntaxError(err, bytes.Split(text, []byte("\n")))
 	}
 	if unfolded(&doc, map[*yaml.Node]int{}) > maxNodes {
 		return nil, tooLong(placeOf(&doc))

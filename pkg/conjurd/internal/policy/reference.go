@@ -21,10 +21,16 @@ func (p *parser) path(ns Namespace, kind string, at place, n *yaml.Node, id stri
 		return "", at.errorf("the id of !%s has %d bytes, with that of its policy; at most %d are possible", kind, len(path), maxID)
 	}
 	if path == "" {
-		return "", at.bare("%s has a blank id", strings.ReplaceAll(kind, "-", "_"))
+		return "", at.blank(strings.ReplaceAll(kind, "-", "_"))
 	}
 	p.paths[n] = path
 	return path, nil
+}
+
+func (p place) blank(kind string) error {
+	err := p.bare("%s has a blank id", kind)
+	err.Hint = "Each resource must be identified using the 'id' field"
+	return err
 }
 
 // fixed returns the name of an object that is declared, granted, permitted or

@@ -89,6 +89,9 @@ func (p *parser) permit(ns Namespace, at place, n *yaml.Node) error {
 		case "privilege", "privileges":
 			pm.Privileges, err = texts("privilege", v)
 		case "resource", "resources":
+			if isNull(v) {
+				return at.blank("resource")
+			}
 			pm.Resources, err = p.subjects(ns, "Resource", "resource", v)
 		default:
 			err = unknown(k, n.Tag)
