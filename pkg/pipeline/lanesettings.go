@@ -91,8 +91,9 @@ func (l *lane) queueConfig(cfg *config.Config) queue.Config {
 	}
 }
 
-// permanent reports whether retries cannot solve an error. A deleted variable counts, if
-// the poll will detect its return.
+// permanent reports whether retries cannot solve an error. A deleted variable counts, or
+// one that was not found for some time, if the poll will detect its return.
 func (l *lane) permanent(err error) bool {
-	return workers.Permanent(err, l.settings.config().Refresh.Enabled)
+	polls := l.settings.config().Refresh.Enabled
+	return workers.Permanent(err, polls) || polls && workers.AwaitsPoll(err)
 }

@@ -103,13 +103,35 @@ func deliverOnce(t *testing.T, d *conjurtest.Double, before string) error {
 		Retry:   config.Retry{Limit: 5, Interval: time.Second},
 		Removal: config.Removal{Grace: 10 * time.Second, Confirmations: 2, Brake: 50, BrakeHold: 10 * time.Minute},
 	}
+	settled := &lastError{}
+	p := newParts(t, d, cfg, dir, settled)
+	defer p.client.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { p.pool.Run(ctx) })
+	p.queue.Add(queue.Hint{Trigger: "start", Wakes: true}, spec.Key)
+	_ = p.queue.WaitDone(ctx)
+	stop()
+	wg.Wait()
+	return settled.err
+}
+
+// parts are those of a lane, by the settings of a configuration, for virtual time.
+type testParts struct {
+	client *conjur.Client
+	values *variables.Client
+	set    *records.Lane
+	queue  *queue.Queue
+	pool   *workers.Pool
+}
+
+func newParts(t *testing.T, d *conjurtest.Double, cfg *config.Config, dir string, listener workers.Listener) testParts {
 	clientConfig := d.Pipe(t)
 	clientConfig.RateLimit = 50
 	client, err := conjur.New(clientConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
 	set := &records.Lane{}
 	set.Replace(cfg.Targets)
 	values, err := variables.New(client, variables.Config{Rules: rules(cfg), Logger: zap.NewNop()})
@@ -118,22 +140,81 @@ func deliverOnce(t *testing.T, d *conjurtest.Double, before string) error {
 	}
 	l := &lane{name: "default", settings: newSettings(cfg), targets: set, metrics: health.NewMetrics(), log: zap.NewNop()}
 	q := queue.New(l.queueConfig(cfg))
-	settled := &lastError{}
-	pool := workers.NewPool(workers.PoolConfig{
-		Work: q, Workers: 2, Timeout: 3 * cfg.Conjur.HTTPTimeout, Listener: settled,
+	return testParts{client, values, set, q, workers.NewPool(workers.PoolConfig{
+		Work: q, Workers: 2, Timeout: 3 * cfg.Conjur.HTTPTimeout, Listener: listener,
 		Syncer: &workers.Syncer{
 			Targets: set, Values: values, Sink: sinks.NewFiles(dir, nil), Policy: policy(cfg), Log: zap.NewNop(),
 			Lister: &listing{catalog: values.NewCatalog(), set: set}, Templates: &texts{files: &sources.Templates{}},
 		},
+	})}
+}
+
+// Enqueue, Report, Beat, Stuck, Altered and Relist are the rest of a lane for a poll.
+func (p testParts) Enqueue(h queue.Hint, keys ...targets.Key)   { p.queue.Add(h, keys...) }
+func (testParts) Report(string, error)                          {}
+func (testParts) Beat() error                                   { return nil }
+func (testParts) Stuck() bool                                   { return false }
+func (testParts) Altered() []targets.Key                        { return nil }
+func (testParts) Relist(context.Context) ([]targets.Key, error) { return nil, nil }
+
+// Targets with a wrong id cost requests in the order of the refresh, whatever their
+// number. A variable that appears, or is back unchanged, is found by the poll.
+func TestWrongIDsCostLittleBetweenPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := conjurtest.New()
+		cfg := &config.Config{
+			Mode: config.ModeSidecar, Conjur: config.Conjur{HTTPTimeout: time.Minute},
+			Refresh: config.Refresh{Enabled: true, Interval: time.Hour},
+			Retry:   config.Retry{Limit: 5, Interval: time.Second},
+			Removal: config.Removal{Grace: 10 * time.Second, Confirmations: 2, Brake: 50, BrakeHold: 10 * time.Minute},
+		}
+		for i := range 60 {
+			name := fmt.Sprintf("t%d", i)
+			cfg.Targets = append(cfg.Targets, &targets.Target{
+				Key: targets.FileKey(name), Format: targets.FormatJSON, File: targets.File{Path: name, Mode: 0o600},
+				Entries: []targets.Entry{{Alias: "a", Variable: "wrong/" + name}},
+			})
+		}
+		d.Set("wrong/t1", "v")
+		dir := t.TempDir()
+		p := newParts(t, d, cfg, dir, &lastError{})
+		defer p.client.Close()
+		poll := &sources.Poll{
+			Interval: time.Hour, Deadline: 2 * time.Minute, Users: p.set, Values: p.values, Results: p, Lister: p, Queue: p, Reporter: p, Heart: p,
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { p.pool.Run(ctx) })
+		p.queue.Add(queue.Hint{Trigger: "start", Wakes: true}, p.set.Keys()...)
+		wg.Go(func() { poll.Run(ctx) })
+		time.Sleep(5 * time.Minute)
+		d.Log()
+		d.Change("wrong/t1", func(v *conjurtest.Variable) { v.Missing = true })
+		p.queue.Add(queue.Hint{Trigger: "drift", Wakes: true}, targets.FileKey("t1"))
+		time.Sleep(10 * time.Minute)
+		if n := len(d.Log()); n > 60 {
+			t.Errorf("%d requests in 10 minutes of a refresh of 1 h", n)
+		}
+		d.Set("wrong/t0", "v")
+		d.Change("wrong/t1", func(v *conjurtest.Variable) { v.Missing = false })
+		time.Sleep(time.Hour)
+		if n := len(d.Log()); n > 200 {
+			t.Errorf("%d requests in an hour", n)
+		}
+		if _, err := os.ReadFile(filepath.Join(dir, "t0")); err != nil {
+			t.Errorf("the variable appeared: %v", err)
+		}
+		if _, failed, _ := p.set.Unproven(); len(failed) != 58 {
+			t.Errorf("%d of 60 targets fail, want 58", len(failed))
+		}
+		for _, r := range p.set.Records() {
+			if r.Spec.Key == targets.FileKey("t1") && r.Status.Err != nil {
+				t.Errorf("the variable is back: %v", r.Status.Err)
+			}
+		}
+		stop()
+		wg.Wait()
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() { pool.Run(ctx) })
-	q.Add(queue.Hint{Trigger: "start", Wakes: true}, spec.Key)
-	_ = q.WaitDone(ctx)
-	stop()
-	wg.Wait()
-	return settled.err
 }
 
 // lastError is a workers.Listener.

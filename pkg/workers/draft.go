@@ -64,10 +64,16 @@ func (s *Syncer) render(ctx context.Context, r *job, answers map[string]variable
 	if s.Renderings != nil && r.Spec.Templated() {
 		defer s.Renderings.Begin(r.Spec.Key)()
 	}
+	d := draft{}
 	if r.Spec.Secret != nil {
-		return s.draftSecret(ctx, r, answers)
+		d = s.draftSecret(ctx, r, answers)
+	} else {
+		d = s.draftFile(ctx, r, answers)
 	}
-	return s.draftFile(ctx, r, answers)
+	if !d.held {
+		s.warn(r, d.warnings)
+	}
+	return d
 }
 
 // draftFile determines the content of a file or a folder of files. The content is all or
@@ -104,7 +110,6 @@ func (s *Syncer) draftFile(ctx context.Context, r *job, answers map[string]varia
 	if err != nil {
 		return d.fail(t, answers, !s.Policy.RemoveRevoked, &RenderError{Key: t.Key, Err: err, Invalid: t.Templated() && render.Check(t, text) != nil})
 	}
-	s.warn(t.Key, result.Warnings)
 	d.want.Parts, d.want.Mode, d.warnings = result.Parts, t.File.Mode, result.Warnings
 	d.expires = result.Expires
 	return d
@@ -125,9 +130,14 @@ func (d draft) fail(t *targets.Target, answers map[string]variables.Answer, kept
 	return d
 }
 
-func (s *Syncer) warn(key targets.Key, warnings []string) {
+// warn logs the warnings of a rendering when they change.
+func (s *Syncer) warn(r *job, warnings []string) {
+	if slices.Equal(r.Status.Warned, warnings) {
+		return
+	}
+	r.Status.Warned = warnings
 	for _, warning := range warnings {
-		s.Log.Warn(warning, zap.String("target", string(key)))
+		s.Log.Warn(warning, zap.String("target", string(r.Spec.Key)))
 	}
 }
 

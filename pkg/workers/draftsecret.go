@@ -159,7 +159,6 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 			d.errs = append(d.errs, &RenderError{Key: d.t.Key, Part: c.name, Err: err})
 		}
 	}
-	s.warn(d.t.Key, made.Warnings)
 	d.warnings = made.Warnings
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -129,6 +130,24 @@ func Permanent(err error, revoked bool) bool {
 	}
 	var refused *sinks.RefusedError
 	return errors.As(err, &refused)
+}
+
+// startTime is how long retries may find a variable that the poll would find later. At the
+// start of an application, a missing variable often follows soon.
+const startTime = time.Minute
+
+// AwaitsPoll reports whether a Result failed only because Conjur calls variables gone
+// without a proof yet, for some time. A poll reports when that changes, so retries would
+// only cost requests.
+func AwaitsPoll(err error) bool {
+	switch e := err.(type) {
+	case *variables.SuspectError:
+		return e.Observations > 0 && time.Since(e.FirstSeen) >= startTime
+	case *UnknownError, interface{ Unwrap() []error }:
+		all := e.(interface{ Unwrap() []error }).Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !AwaitsPoll(err) })
+	}
+	return false
 }
 
 // NamesTarget reports whether the text of a Result's error names the target.

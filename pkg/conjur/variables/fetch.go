@@ -39,6 +39,7 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 			l.answers[id] = l.whyNot(id)
 		}
 	}
+	l.memory.tell(l.answers)
 	return l.answers
 }
 

@@ -213,7 +213,7 @@ func (m *memory) found(v *variable, call uint64) {
 	if m.started == 0 {
 		m.started = m.polls + startPolls
 	}
-	if s := v.suspicion; s != nil && (s.confirmed || !v.hasPrint || v.freed != nil) {
+	if s := v.suspicion; s != nil && (s.confirmed || s.told || !v.hasPrint || v.freed != nil) {
 		v.changed = true // a consumer that continued without it may hold it
 	}
 	v.suspicion, v.aside, v.unlisted, v.foundIn = nil, false, false, call

@@ -34,6 +34,10 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	unsteady := c.memory.poll(ids)
 	q := c.memory.sort(ids)
 	p := &poll{call: c.begin(ctx, ids)}
+	if len(q.aside) > p.budget { // the list shows which ones to ask about first
+		p.look(nil)
+		q = c.memory.sort(ids)
+	}
 	if unsteady {
 		p.reconnect()
 	}
@@ -51,9 +55,6 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 		c.plan.replace(kept)
 	})
 	aside := c.memory.sort(ids).aside
-	if len(aside) > p.budget {
-		p.look(nil)
-	}
 	aside = slices.DeleteFunc(aside, func(id string) bool { return p.seen[id] })
 	open, gone := c.memory.pending(aside)
 	p.asides(open, min(len(gone), gonePerPoll/2), p)

@@ -27,6 +27,7 @@ type suspicion struct {
 	step      uint64    // step of the last observation that counted
 	seen      time.Time // time of the last observation
 	confirmed bool
+	told      bool // a fetch answered with it
 }
 
 func (s *suspicion) first() time.Time { return s.times[0] }
@@ -191,6 +192,18 @@ func (m *memory) noteUnreadable(v *variable, at time.Time) {
 func (m *memory) isAlike(v *variable) bool {
 	at, ok := m.unreadable[v.readers]
 	return m.all && ok && v.foundIn == 0 && time.Since(at) <= recallTime
+}
+
+// tell records which suspicions a fetch answered with. Its caller waits for the poll that
+// finds the variable again.
+func (m *memory) tell(answers map[string]Answer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, a := range answers {
+		if v := m.vars[id]; a.Verdict == Unknown && v != nil && v.suspicion != nil {
+			v.suspicion.told = true
+		}
+	}
 }
 
 // hasAnswer reports whether recall has an answer about a variable that is set aside.

@@ -110,12 +110,15 @@ func (m *memory) byTrust(ids []string) (by [trusts][]string) {
 // variable that was never found, or was refused, and is not listed, loses its trust
 // until it is found or listed. So does one that is listed like an unreadable one. A
 // newly listed variable that was set aside returns to the batches. If a proof began, it
-// is next in the rotation instead.
+// is next in the rotation instead. So is one whose readers changed.
 func (m *memory) listed(list []string, readers map[string]string, ids, refused []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range ids {
 		v := m.get(id)
+		if v.readers != "" && v.readers != readers[id] {
+			v.asked = 0
+		}
 		switch v.readers = readers[id]; {
 		case v.readers == "":
 		case v.foundIn > 0:
@@ -129,7 +132,7 @@ func (m *memory) listed(list []string, readers map[string]string, ids, refused [
 		switch _, there := slices.BinarySearch(list, id); {
 		case v.foundIn == 0 && (!there || m.isAlike(v)):
 			v.unlisted = true
-		case there && v.unlisted:
+		case there && (v.unlisted || v.suspicion != nil && v.suspicion.reason == Missing):
 			v.unlisted, v.asked, v.aside = false, 0, v.aside && v.suspicion != nil
 		}
 	}

@@ -63,6 +63,8 @@ type Status struct {
 	Sets map[string]targets.DeliveredSet
 	// LeftOut is targets.Secret.LeftOut from the last report.
 	LeftOut []string
+	// Warned are the warnings of the last rendering.
+	Warned []string
 	// Expires is the expiry of the delivered content.
 	Expires targets.Expiry
 }
