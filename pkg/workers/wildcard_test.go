@@ -394,6 +394,9 @@ func TestTheOutcomeHasTheWarnings(t *testing.T) {
 			t.Errorf("warnings %+v", got)
 		}
 	}
+	if n := w.logs.Filter(func(e observer.LoggedEntry) bool { return strings.Contains(e.Message, `"named"`) }).Len(); n != 1 {
+		t.Errorf("%d lines with the warning of the rendering, want 1", n)
+	}
 }
 
 // A file stays as it is when its template is broken, but not with a value that
