@@ -69,6 +69,9 @@ func (f *Files) Read(ctx context.Context, r records.Record) (State, error) {
 	}
 	state, seen, err := f.read(r)
 	if err != nil {
+		if former, blocked := f.blocked(r); blocked {
+			return State{Sight: former}, nil
+		}
 		return State{}, f.failed(r.Spec, err)
 	}
 	state.Sight = sightOf(r, seen)
@@ -124,7 +127,7 @@ func (f *Files) Apply(ctx context.Context, r records.Record, c Changes) (records
 			return r.Status.Sight, f.failed(r.Spec, err)
 		}
 	}
-	done, err := f.apply(r.Spec, c)
+	done, err := f.apply(r, c)
 	if err != nil {
 		undo()
 	}
@@ -134,8 +137,8 @@ func (f *Files) Apply(ctx context.Context, r records.Record, c Changes) (records
 	return sightOf(r, done), nil
 }
 
-func (f *Files) apply(t *targets.Target, c Changes) (stamps, error) {
-	l, err := f.layout(t)
+func (f *Files) apply(r records.Record, c Changes) (stamps, error) {
+	l, err := f.layout(r.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +158,11 @@ func (f *Files) apply(t *targets.Target, c Changes) (stamps, error) {
 		return nil, err
 	}
 	defer root.close()
+	if !c.Empty() && c.Parts != nil {
+		if err := f.clearWay(root, r); err != nil {
+			return nil, err
+		}
+	}
 	dir, err := l.enter(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		if c.Parts == nil {

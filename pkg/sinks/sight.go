@@ -34,12 +34,13 @@ func (s stamps) text() string {
 	return string(text)
 }
 
-// sightOf returns the new sight of a target. If the target had another path before,
-// and its content there was unchanged, the old sight becomes a former one.
+// sightOf returns the new sight of a target. The old sight becomes a former one if the
+// target was at another path, or a folder instead of a file. Its content there must be
+// unchanged.
 func sightOf(r records.Record, now stamps) records.Sight {
 	status := r.Status
 	after := records.Sight{Version: sight{r.Spec.File.Path, r.Spec.Format, now.text()}.version(), Former: status.Former}
-	if last, ok := parseSight(status.Version); ok && last.path != r.Spec.File.Path &&
+	if last, ok := parseSight(status.Version); ok && !last.at(r.Spec) &&
 		status.Ours && !status.WriteFailed && !status.RemovalFailed && last.there() {
 		after.Former = append(after.Former[:len(after.Former):len(after.Former)], status.Version)
 	}
@@ -54,6 +55,11 @@ func parseSight(version string) (s sight, ok bool) {
 	path, rest, _ := strings.Cut(version, end)
 	format, seen, ok := strings.Cut(rest, end)
 	return sight{path, targets.Format(format), seen}, ok
+}
+
+// at reports whether a target is still a file, or a folder, at the sight's path.
+func (s sight) at(t *targets.Target) bool {
+	return s.path == t.File.Path && (s.format == targets.FormatDirectory) == (t.Format == targets.FormatDirectory)
 }
 
 // there reports whether any file existed.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -188,14 +187,13 @@ func (l *Lane) link(t *targets.Target, there bool) {
 	}
 }
 
-// Taken reports whether a path below the secrets folder is the path of a target, or is
-// above or below one.
+// Taken reports whether a path below the secrets folder is the path of a target.
 func (l *Lane) Taken(path string) bool {
 	s := l.all()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, r := range s.records {
-		if own := r.spec.File.Path; r.spec.Secret == nil && (strings.HasPrefix(path+"/", own+"/") || strings.HasPrefix(own+"/", path+"/")) {
+		if r.spec.Secret == nil && r.spec.File.Path == path {
 			return true
 		}
 	}
