@@ -288,7 +288,7 @@ func (a *authenticator) aliases() (map[string]string, error) {
 		case !ok || alias == "" || claim == "" || strings.Contains(claim, ":"):
 			return nil, fmt.Errorf("CONJ00111E "+failed+"the claim alias value '%s' is in invalid format", pair)
 		case strings.Contains(alias, "/"):
-			return nil, fmt.Errorf("CONJ00114E "+failed+"the claim alias name '%s' contains '/'.", alias)
+			return nil, errors.New("CONJ00114E " + failed + "the claim alias name '" + alias + "' contains '/'.")
 		}
 		for _, name := range []string{alias, claim} {
 			if err := checkClaimName(name); err != nil {
