@@ -81,6 +81,10 @@ func (s *Server) rotateKey(c *call) reply {
 	if refused := s.caller(c); refused != nil {
 		return *refused
 	}
+	var refused *reply
+	if c.query, refused = c.parameters(); refused != nil { // the role may be in the body
+		return *refused
+	}
 	return s.change(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
 		role, cred, refused, err := s.keyHolder(c, tx, roles)
 		if err != nil || refused != nil {

@@ -74,6 +74,20 @@ func TestKeysOfOthers(t *testing.T) {
 	}
 }
 
+// A role in the body counts as one in the query.
+func TestTheRoleOfAKeyMayBeInTheBody(t *testing.T) {
+	s := open(t, Options{Strict: true})
+	loadRoot(t, s, "- !user bob\n")
+	for body, want := range map[string]int{"role=user:bob": 401, "role=user:nobody": 404, "role=x": 422, "": 200} {
+		before := apiKey(t, s, "bob")
+		header := basicAuth("admin", apiKey(t, s, "admin"))
+		header["Content-Type"] = "application/x-www-form-urlencoded"
+		if w := send(t, s, request{method: "PUT", path: "/authn/dev/api_key", body: body, header: header}); w.Code != want || apiKey(t, s, "bob") != before {
+			t.Errorf("%q: status %d, want %d", body, w.Code, want)
+		}
+	}
+}
+
 // keys returns the API keys of everyone, by login.
 func keys(t *testing.T, s *Server) map[string]string {
 	all := map[string]string{}

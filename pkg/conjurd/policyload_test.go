@@ -178,3 +178,33 @@ func TestDryRunsAdvise(t *testing.T) {
 		}
 	}
 }
+
+// A dry run does not show what the caller must not see.
+func TestDryRunsHideWhatTheCallerMayNotSee(t *testing.T) {
+	s := open(t, Options{Strict: true})
+	loadRoot(t, s, `
+- !user eve
+- !policy
+  id: outer
+  body:
+  - !policy { id: mine, owner: !user /eve }
+  - !group secret-team
+  - !grant { role: !group secret-team, member: !user /eve }
+- !policy { id: part, body: [ !variable concealed ] }
+- !permit { role: !user eve, privileges: [ read, create, update ], resource: !policy part }
+`)
+	for path, hidden := range map[string]string{
+		"POST outer/mine": `"identifier":"dev:policy:outer/mine","id":"outer/mine","type":"policy","owner":"dev:user:[REDACTED]","policy":"dev:policy:[REDACTED]"`,
+		"PATCH part":      `"deleted":{"items":[{"identifier":"dev:variable:[REDACTED]","type":"variable"}]}`,
+	} {
+		method, branch, _ := strings.Cut(path, " ")
+		body := "- !host new\n"
+		if method == "PATCH" {
+			body = "- !delete { record: !variable concealed }\n"
+		}
+		w := send(t, s, request{method: method, path: "/policies/dev/policy/" + branch + "?dryRun=true", body: body, as: "eve"})
+		if w.Code != 200 || !strings.Contains(w.Body.String(), hidden) || strings.Contains(w.Body.String(), "concealed") {
+			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+		}
+	}
+}

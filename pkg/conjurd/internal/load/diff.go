@@ -23,6 +23,19 @@ type Item struct {
 	Permitted   map[string][]string `json:"permitted,omitzero"`   // :: privilege → roles; not for roles
 	Annotations map[string]string   `json:"annotations"`
 	*RoleItem
+	hidden bool // from the caller, who sees only that there is one
+}
+
+// MarshalJSON reduces a hidden item to its kind.
+func (it Item) MarshalJSON() ([]byte, error) {
+	if it.hidden {
+		return json.Marshal(struct {
+			Identifier string `json:"identifier"`
+			Type       string `json:"type"`
+		}{it.Identifier, it.Type})
+	}
+	type plain Item
+	return json.Marshal(plain(it))
 }
 
 // RoleItem holds the fields that only roles have.
@@ -38,6 +51,7 @@ func Preview(tx *store.Tx, r Request, st *policy.Statements) (*Diff, error) {
 	if err != nil {
 		return nil, err
 	}
+	seenBefore := visible(tx, r)
 	if _, err := Apply(tx, r, st); err != nil {
 		return nil, err
 	}
@@ -45,7 +59,61 @@ func Preview(tx *store.Tx, r Request, st *policy.Statements) (*Diff, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compare(before, after)
+	d, err := compare(before, after)
+	if err != nil {
+		return nil, err
+	}
+	seenAfter := visible(tx, r)
+	for list, seen := range map[*[]Item]map[string]bool{&d.Created: seenAfter, &d.After: seenAfter, &d.Before: seenBefore, &d.Deleted: seenBefore} {
+		for i := range *list {
+			(*list)[i].redact(seen)
+		}
+	}
+	return d, nil
+}
+
+// visible returns the objects that the caller of the load may see.
+func visible(tx *store.Tx, r Request) map[string]bool {
+	seen, roles := map[string]bool{}, tx.RolesOf(r.Role)
+	for id, o := range tx.Objects(r.Account + ":") {
+		if tx.Visible(roles, id, o) {
+			seen[id] = true
+		}
+	}
+	return seen
+}
+
+// redact removes the ids of objects that the caller must not see, as the genuine
+// server does.
+func (it *Item) redact(seen map[string]bool) {
+	one := func(id string) string {
+		if id == "" || seen[id] {
+			return id
+		}
+		ref := policy.Ref(id)
+		return string(policy.MakeRef(ref.Account(), ref.Kind(), "[REDACTED]"))
+	}
+	all := func(ids []string) {
+		for i, id := range ids {
+			ids[i] = one(id)
+		}
+	}
+	it.hidden = !seen[it.Identifier]
+	it.Identifier, it.Owner = one(it.Identifier), one(it.Owner)
+	if it.Policy != nil {
+		in := one(*it.Policy)
+		it.Policy = &in
+	}
+	for _, ids := range it.Permissions {
+		all(ids)
+	}
+	for _, ids := range it.Permitted {
+		all(ids)
+	}
+	if it.RoleItem != nil {
+		all(it.Members)
+		all(it.Memberships)
+	}
 }
 
 func compare(before, after map[string]Item) (*Diff, error) {
