@@ -41,6 +41,9 @@ func (l *loader) timed(it item, set *RotatedSet) {
 
 var addressForm = regexp.MustCompile(`^.+:[0-9]+/.+$`)
 
+// poolerForm is a host and a port, where the host may be the folder of a socket.
+var poolerForm = regexp.MustCompile(`^(/[^@:]+|\[[0-9A-Fa-f:.%a-z]+\]|[^@:/\s]+):[0-9]{1,5}$`)
+
 // checkActuator makes the checks that the form of a setting does not imply.
 func (l *loader) checkActuator(it item, set *RotatedSet) {
 	turns := func(name, noun string, of []string) {
@@ -62,6 +65,11 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 		for _, address := range set.PostgreSQL.Address {
 			if !addressForm.MatchString(address) {
 				l.fail(it["address"].key, "%.200q is not of the form host:port/database", address)
+			}
+		}
+		for i, address := range set.PostgreSQL.Pooler {
+			if !poolerForm.MatchString(address) { // it is not shown, because it may contain a password
+				l.fail(it["pooler"].key, "address %d is not of the form host:port", i+1)
 			}
 		}
 	case set.APIKeys != nil:

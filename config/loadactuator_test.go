@@ -41,7 +41,9 @@ func TestActuatorsOfSets(t *testing.T) {
 		t.Error("no password is generated unless asked for")
 	}
 	for set, says := range map[string]string{
-		`postgresql: {address: ["db/shop"], admin: a, users: [a, b]}`: `"db/shop" is not of the form host:port/database`,
+		`postgresql: {address: ["db/shop"], admin: a, users: [a, b]}`:                                                     `"db/shop" is not of the form host:port/database`,
+		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["p:6432", "postgres://u:c4n4ry@p:6432"]}`: `address 2 is not of the form host:port`,
+		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["p:6432/shop"]}`:                          `address 1 is not of the form host:port`,
 		`exec: {command: []}`:                                                                     "no program is named",
 		`exec: {command: [""]}`:                                                                   "no program is named",
 		`postgresql: {address: [], admin: a, users: [a, b]}`:                                      "no database is named",

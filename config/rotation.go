@@ -99,6 +99,8 @@ type PostgreSQL struct {
 	Address []string `name:"address" kind:"texts" is:"required"` // each host:port/database; all have to accept a login
 	Admin   string   `name:"admin" is:"required"`                // the variable with the administrator's username and password
 	Users   []string `name:"users" kind:"texts" is:"required"`   // two or more
+	// Pooler are PgBouncers, each host:port, whose clients count as users of a login.
+	Pooler []string `name:"pooler" kind:"texts"`
 	// EndSessions ends the sessions of a user when its login is disabled.
 	EndSessions bool `name:"endSessions" default:"false"`
 	// CA is a file with the trusted authorities. If empty, they are the system's

@@ -25,7 +25,7 @@ func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 		p := set.PostgreSQL
 		return &actuators.PostgreSQL{
 			Set: set.Set, Addresses: p.Address, Users: p.Users, Admin: a.value(p.Admin),
-			EndSessions: p.EndSessions, CA: p.CA, Plain: p.Plain, Timeout: set.Timeout,
+			Poolers: p.Pooler, EndSessions: p.EndSessions, CA: p.CA, Plain: p.Plain, Timeout: set.Timeout,
 		}, "postgresql " + p.Address[0], nil
 	case set.APIKeys != nil:
 		return &actuators.APIKeys{ID: set.Set, Hosts: set.APIKeys.Hosts, Conjur: a.client, Set: a.current(set.Set)}, "conjur", nil

@@ -21,7 +21,7 @@ const (
 
 // PostgreSQL rotates the passwords of database roles, which take turns. Each role has one
 // version at a time, in the parts "username" and "password". The role's comment holds the
-// fence and names the owner of the version. All fields except the last four are set.
+// fence and names the owner of the version. The fields up to Admin are set.
 type PostgreSQL struct {
 	Set string // the variable's id
 	// Addresses are host:port/database each. A host that starts with a slash is the
@@ -32,6 +32,11 @@ type PostgreSQL struct {
 	// Admin returns the administrator's login, {"username":…,"password":…}. The role
 	// needs CREATEROLE and, from PostgreSQL 16 on, the ADMIN option for each user.
 	Admin func(context.Context) (secret.Value, error)
+
+	// Poolers are PgBouncers, host:port each. A client that is logged in there uses its
+	// login, with or without a session in the database. The administrator is one of their
+	// stats_users.
+	Poolers []string
 
 	EndSessions bool   // end the sessions of a refused user; otherwise sessions block the refusal
 	CA          string // file with the trusted authorities; "": the system's
@@ -58,12 +63,12 @@ func (p *PostgreSQL) Prepare(ctx context.Context, doc *versions.Document) (map[s
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := p.sessions(ctx, user)
+	uses, err := p.uses(ctx, user)
 	if err != nil {
 		return nil, err
 	}
-	if len(sessions) > 0 {
-		return nil, fmt.Errorf("the next user %s has no version, but has open sessions: %s; end them first", user, strings.Join(sessions, "; "))
+	if len(uses) > 0 {
+		return nil, fmt.Errorf("the next user %s has no version, but has open sessions: %s; end them first", user, strings.Join(uses, "; "))
 	}
 	return map[string]secret.Value{username: secret.New([]byte(user))}, nil
 }
@@ -149,6 +154,13 @@ func unlessItStands(err error) error {
 func (p *PostgreSQL) leave(ctx context.Context, v versions.Version) error {
 	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
+	if !p.EndSessions {
+		uses, err := p.uses(ctx, user(v))
+		if err == nil && len(uses) > 0 {
+			err = errors.New(strings.Join(uses, "; "))
+		}
+		return err
+	}
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
 		sessions, err := p.sessions(ctx, user(v))
 		switch {
@@ -156,8 +168,6 @@ func (p *PostgreSQL) leave(ctx context.Context, v versions.Version) error {
 			return err
 		case len(sessions) == 0:
 			return nil
-		case !p.EndSessions:
-			return errors.New(strings.Join(sessions, "; "))
 		}
 		if err := p.endSessions(ctx, user(v)); err != nil {
 			return err
@@ -170,14 +180,14 @@ func (p *PostgreSQL) leave(ctx context.Context, v versions.Version) error {
 	}
 }
 
-// InUse returns the sessions of the version's user, unless EndSessions is set.
+// InUse returns the sessions and pooled clients of the version's user, unless EndSessions is set.
 func (p *PostgreSQL) InUse(ctx context.Context, v versions.Version) ([]string, error) {
 	if p.EndSessions {
 		return nil, nil
 	}
 	ctx, cancel := within(ctx, p.Timeout)
 	defer cancel()
-	return p.sessions(ctx, user(v))
+	return p.uses(ctx, user(v))
 }
 
 func user(v versions.Version) string { return string(v.Parts[username].Bytes()) }

@@ -42,9 +42,14 @@ func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problem
 			if err != nil {
 				problems = append(problems, err)
 			}
-			if unreachable(err) {
-				break // the other addresses would report the same
+			if unreachable(err) || code(err) == protocolViolation {
+				break // for the other users it would report the same
 			}
+		}
+	}
+	if len(problems) == 0 {
+		if _, err := p.uses(ctx, p.Users[0]); err != nil {
+			problems = append(problems, err)
 		}
 	}
 	conn, err := p.primary(ctx)
@@ -63,14 +68,17 @@ func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problem
 	return slices.Concat(problems, r.missing(p.EndSessions), p.barred(marks, doc))
 }
 
-// guess tries a wrong password.
+// guess tries a wrong password. It sends the settings of an administrator, which a pooler
+// refuses before it looks at the login.
 func (p *PostgreSQL) guess(ctx context.Context, name, address string) error {
-	err := p.logIn(ctx, login{Username: name, Password: []byte("not the password")}, address)
+	err := p.logIn(ctx, login{Username: name, Password: []byte("not the password"), privileged: true}, address)
 	switch {
 	case code(err) == invalidPassword:
 		return nil
 	case unreachable(err):
 		return err
+	case code(err) == protocolViolation:
+		return fmt.Errorf("%s: %w", address, err)
 	}
 	return fmt.Errorf("%s does not refuse %s with a wrong password as it should; if its pg_hba.conf says trust, put scram-sha-256 there: %w", address, name, err)
 }

@@ -32,7 +32,12 @@ const adminPassword = "admin's \\ password"
 // CREATEROLE only, and two users. All have the test's name, quotes included.
 func database(t *testing.T) *PostgreSQL {
 	t.Helper()
-	name := strings.ToLower(t.Name()) + ` "o'x\`
+	return databaseOf(t, strings.ToLower(t.Name())+` "o'x\`)
+}
+
+// databaseOf is database with the names that begin with name.
+func databaseOf(t *testing.T, name string) *PostgreSQL {
+	t.Helper()
 	p := &PostgreSQL{
 		Set: "shop/db", Addresses: []string{server.Addr + "/postgres"}, CA: server.CA,
 		Users: []string{name + " a", name + " b"},

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -24,6 +25,7 @@ const (
 	invalidAuthorization  = "28000"
 	insufficientPrivilege = "42501"
 	undefinedObject       = "42704"
+	protocolViolation     = "08P01" // the code of a pooler that refuses
 	invalidParameter      = "22023" // the code of password-check modules
 )
 
@@ -90,11 +92,19 @@ func checkFixed(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	for i, name := range names {
 		if i >= len(results) || len(results[i].Rows) != 1 || string(results[i].Rows[0][0]) != fixed[name] {
-			return fmt.Errorf("the session of the administrator does not have the setting %s = %q that Syncer sent; something between Syncer and the database changes it", name, fixed[name])
+			return fmt.Errorf("the session of the administrator does not have the setting %s = %q that Syncer sent; something between Syncer and the database, such as a connection pooler, changes it", name, fixed[name])
 		}
 	}
-	return nil
+	rows, err := query(ctx, conn, "SELECT pg_catalog.pg_backend_pid()")
+	if err == nil && (len(rows) != 1 || rows[0][0] != strconv.FormatUint(uint64(conn.PID()), 10)) {
+		err = errPooled
+	}
+	return err
 }
+
+// errPooled means that the next statement may run in another session, whose settings are
+// unknown.
+var errPooled = errors.New("a connection pooler answers here; " + namePooler)
 
 // change alters a role in one transaction. next computes the new mark from the role's
 // present mark. An error of next rolls back the transaction and is returned.
