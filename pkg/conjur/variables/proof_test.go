@@ -365,3 +365,25 @@ func TestAnAnswerFromACacheProvesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A cache that passes each request on prevents no proof.
+func TestACacheThatPassesRequestsPreventsNoProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ids := conjurtest.Filled(3)
+		c := serve(t, d, nil)
+		poll(t, c, ids)
+		d.SetIntercept(func(w http.ResponseWriter, _ *http.Request, _ conjur.Kind) bool {
+			w.Header().Set("X-Cache", "MISS from proxy")
+			w.Header().Set("Cache-Status", "edge; fwd=miss")
+			w.Header().Set("X-Request-Id", rand.Text())
+			w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+			return false
+		})
+		d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true })
+		for range 3 {
+			_, _ = c.Changed(t.Context(), ids)
+			time.Sleep(30 * time.Second)
+		}
+		wantGone(t, fetch(t, c, ids[0]), variables.Missing)
+	})
+}
