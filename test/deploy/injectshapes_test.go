@@ -176,6 +176,7 @@ var refused = map[string]struct {
 	"the token's folder":        {annotate("inject-folder", "/var/run/secrets/kubernetes.io/serviceaccount"), []string{"not a folder of the system"}},
 	"above the token's folder":  {annotate("inject-folder", "/run/secrets"), []string{"not a folder of the system"}},
 	"authorities":               {annotate("inject-folder", "/etc/ssl/certs"), []string{"not a folder of the system"}},
+	"a file of the kubelet":     {annotate("inject-folder", "/etc/resolv.conf"), []string{"not a folder of the system"}},
 	"a writable mount":          {reading("conjur-secrets", "app", false), []string{"set readOnly: true for the mounts of Syncer's volumes in app"}},
 	"of a container not chosen": {all(annotate("inject-containers", "app"), reading("conjur-secrets", "wait", false)), []string{"Syncer's volumes in wait"}},
 	"of the token":              {reading("conjur-token", "app", false), []string{"Syncer's volumes in app"}},

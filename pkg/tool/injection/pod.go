@@ -124,7 +124,7 @@ func (s *Sidecar) wrongFolder(folder string) bool {
 // Hierarchy Standard. Of /etc, /home, /opt, /run, /var and the like, subfolders remain.
 var (
 	folders       = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`)
-	systemFolders = regexp.MustCompile(`^/(bin|boot|dev|lib|lib32|lib64|libx32|proc|root|sbin|sys|usr)(/|$)|^/(etc|home|media|mnt|opt|run|srv|tmp|var)$|^/etc/(alternatives|ca-certificates|kubernetes|pam[.]d|pki|security|ssl)(/|$)|^/var/(cache|lib|local|lock|log|opt|run|spool|tmp)$|^(/var)?/run/(lock|secrets)(/|$)`)
+	systemFolders = regexp.MustCompile(`^/(bin|boot|dev|lib|lib32|lib64|libx32|proc|root|sbin|sys|usr)(/|$)|^/(etc|home|media|mnt|opt|run|srv|tmp|var)$|^/etc/(alternatives|ca-certificates|group|hostname|hosts|kubernetes|ld[.]so[.][a-z.]+|nsswitch[.]conf|pam[.]d|passwd|pki|resolv[.]conf|security|shadow|ssl)(/|$)|^/var/(cache|lib|local|lock|log|opt|run|spool|tmp)$|^(/var)?/run/(lock|secrets)(/|$)`)
 )
 
 // mistakes lists the errors in the label, the annotations and the user of the Pod.

@@ -66,7 +66,7 @@ expressions, never a part of them.
   expression: >-
     variables.ownFolder == "" || variables.ownFolder.matches("^(/[A-Za-z0-9._-]+)+$") && variables.ownFolder.size() <= 256 &&
     !variables.ownFolder.split("/").exists(name, name in [".", ".."]) &&
-    !variables.ownFolder.matches("^/(bin|boot|dev|lib|lib32|lib64|libx32|proc|root|sbin|sys|usr)(/|$)|^/(etc|home|media|mnt|opt|run|srv|tmp|var)$|^/etc/(alternatives|ca-certificates|kubernetes|pam[.]d|pki|security|ssl)(/|$)|^/var/(cache|lib|local|lock|log|opt|run|spool|tmp)$|^(/var)?/run/(lock|secrets)(/|$)")
+    !variables.ownFolder.matches("^/(bin|boot|dev|lib|lib32|lib64|libx32|proc|root|sbin|sys|usr)(/|$)|^/(etc|home|media|mnt|opt|run|srv|tmp|var)$|^/etc/(alternatives|ca-certificates|group|hostname|hosts|kubernetes|ld[.]so[.][a-z.]+|nsswitch[.]conf|pam[.]d|passwd|pki|resolv[.]conf|security|shadow|ssl)(/|$)|^/var/(cache|lib|local|lock|log|opt|run|spool|tmp)$|^(/var)?/run/(lock|secrets)(/|$)")
     {{- range slice $mounts 1 }} &&
     !(variables.ownFolder + "/").startsWith({{ printf "%s/" .mountPath | toJson }}) &&
     !{{ printf "%s/" .mountPath | toJson }}.startsWith(variables.ownFolder + "/")
