@@ -88,9 +88,9 @@ func (r *Restarts) remember(ctx context.Context, w targets.Workload, needs map[s
 			errs = append(errs, err)
 			continue
 		}
-		if n.reverted {
-			r.Log.Warn("Restart reverted by another client", zap.String("workload", inNamespace(w)), zap.String("secret", secret), zap.Bool("restartedAgain", n.restart))
-			r.Listener.Reverted(w, secret, n.restart)
+		if n.reverted != "" {
+			r.Log.Warn("Restart reverted by another client", zap.String("workload", inNamespace(w)), zap.String("secret", secret), zap.String("consequence", n.reverted))
+			r.Listener.Reverted(w, secret, n.reverted)
 		}
 	}
 	return errors.Join(errs...)

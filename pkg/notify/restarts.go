@@ -64,12 +64,12 @@ func (r Restart) String() string {
 // RestartListener is called, at each try, with each restart. It is also called with each
 // workload that could not be read or restarted, and with the affected Secrets, in
 // ascending order by name. Reverted is called once with a restart that another client
-// reverted, and whether the workload was restarted again. Missing is called, once for all of them, with the workloads
+// reverted, and the consequence. Missing is called, once for all of them, with the workloads
 // that a Secret names but that do not exist.
 type RestartListener interface {
 	Restarted(Restart)
 	NotRestarted(w targets.Workload, secrets []string, err error)
-	Reverted(w targets.Workload, secret string, again bool)
+	Reverted(w targets.Workload, secret, consequence string)
 	Missing(namespace, secret string, err error)
 }
 

@@ -158,7 +158,7 @@ type watch struct {
 	restarts []notify.Restart
 	reports  []string // "subject: error"
 	failed   []string // "workload secret … error"
-	reverted []string // "workload secret again"
+	reverted []string // "workload secret consequence"
 }
 
 // told is what was seen so far.
@@ -181,10 +181,10 @@ func (w *watch) NotRestarted(workload targets.Workload, secrets []string, err er
 	w.failed = append(w.failed, fmt.Sprint(workload.Namespace, "/", workload, " ", strings.Join(secrets, " "), " ", err))
 }
 
-func (w *watch) Reverted(workload targets.Workload, secret string, again bool) {
+func (w *watch) Reverted(workload targets.Workload, secret, consequence string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.reverted = append(w.reverted, fmt.Sprint(workload.Namespace, "/", workload, " ", secret, " ", again))
+	w.reverted = append(w.reverted, fmt.Sprint(workload.Namespace, "/", workload, " ", secret, " ", strings.Fields(consequence)[0]))
 }
 
 func (w *watch) Missing(namespace, secret string, err error) {
@@ -367,9 +367,9 @@ func TestMemosDecideWhetherAWorkloadIsRestarted(t *testing.T) {
 		{"restarted", targets.RestartMemo{Revision: "3", Restarts: 1}, "3", -1, true, false, targets.RestartMemo{Revision: "3", Restarts: 1}},
 		{"named only later", targets.RestartMemo{Revision: "3"}, "", -1, true, false, targets.RestartMemo{Revision: "3"}},
 		{"named again", targets.RestartMemo{Revision: "3"}, "1", -1, true, false, targets.RestartMemo{Revision: "3"}},
-		{"reverted when all Pods were new", targets.RestartMemo{Revision: "3", Restarts: 1}, "", -1, false, false, targets.RestartMemo{Revision: "3", Restarts: 3}},
+		{"reverted when all Pods were new", targets.RestartMemo{Revision: "3", Restarts: 1}, "", -1, false, false, targets.RestartMemo{Revision: "3", Restarts: 4}},
 		{"reverted while a Pod was old", targets.RestartMemo{Revision: "3", Restarts: 1}, "2", -1, true, true, targets.RestartMemo{Revision: "3", Restarts: 2}},
-		{"reverted too often", targets.RestartMemo{Revision: "3", Restarts: 3}, "", -1, true, false, targets.RestartMemo{Revision: "3", Restarts: 3}},
+		{"reverted too often", targets.RestartMemo{Revision: "3", Restarts: 3}, "", -1, true, false, targets.RestartMemo{Revision: "3", Restarts: 4}},
 		{"the Secret is an earlier one", targets.RestartMemo{Revision: "4", Restarts: 1}, "4", -1, true, true, targets.RestartMemo{Revision: "3", Restarts: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -419,7 +419,7 @@ func TestARevertedRestartIsRepeatedAndReported(t *testing.T) {
 		}
 		end()
 		seen = all
-		if len(seen.restarts) != 3 || !slices.Equal(seen.reverted, []string{"shop/deployment/web db true", "shop/deployment/web db true"}) {
+		if len(seen.restarts) != 3 || !slices.Equal(seen.reverted, []string{"shop/deployment/web db not", "shop/deployment/web db not", "shop/deployment/web db some"}) {
 			t.Errorf("restarted %v; reverted %q", seen.restarts, seen.reverted)
 		}
 	})

@@ -53,14 +53,21 @@ func TemplateAnnotation(secret string) string {
 }
 
 // mostRestarts limits the restarts of a workload for one revision. The owner of a workload
-// may revert each of them.
+// may revert each of them. A memo with one more is settled: what was reverted was reported.
 const mostRestarts = 3
+
+// The consequences of a reverted restart.
+const (
+	repeated = "not all its Pods had been replaced, so it was restarted again"
+	harmless = "its Pods are newer than the data"
+	givenUp  = "some of its Pods are older than the data; restart it, and let the other client keep the annotations " + annotationDomain + annotationName + "…"
+)
 
 // need is what a revision needs from a workload.
 type need struct {
 	restart  bool
 	memo     *targets.RestartMemo // to remember at the Secret, after the restart; nil: nothing
-	reverted bool                 // the owner of the workload reverted an earlier restart
+	reverted string               // the consequence, if another client reverted an earlier restart
 }
 
 // needs returns what the revision needs from a workload with this annotation. The Secret
@@ -85,16 +92,20 @@ func (r Revision) needs(w targets.Workload, annotation string, created time.Time
 		return need{}, nil
 	case memo.Revision != number:
 		return need{restart: true, memo: next}, nil
-	case memo.Restarts == 0 || memo.Restarts >= mostRestarts:
+	case memo.Restarts == 0 || memo.Restarts > mostRestarts:
 		return need{}, nil
 	}
 	old, err := hasOld()
 	if err != nil {
 		return need{}, err
 	}
-	next.Restarts = mostRestarts // the Pods are newer than the revision: nothing is left to do
-	if old {
+	if old && memo.Restarts < mostRestarts {
 		next.Restarts = memo.Restarts + 1
+		return need{restart: true, memo: next, reverted: repeated}, nil
 	}
-	return need{restart: old, memo: next, reverted: true}, nil
+	next.Restarts = mostRestarts + 1
+	if old {
+		return need{memo: next, reverted: givenUp}, nil
+	}
+	return need{memo: next, reverted: harmless}, nil
 }

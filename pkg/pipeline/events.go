@@ -152,11 +152,8 @@ func (e *events) NotRestarted(w targets.Workload, secrets []string, err error) {
 }
 
 // Reverted reports on a Secret that another client reverted the restart of a workload.
-func (e *events) Reverted(w targets.Workload, secret string, again bool) {
-	message := fmt.Sprintf("another client reverted the restart of %s; its Pods are newer than the data", w)
-	if again {
-		message = fmt.Sprintf("another client reverted the restart of %s before all its Pods were replaced; it was restarted again", w)
-	}
+func (e *events) Reverted(w targets.Workload, secret, consequence string) {
+	message := fmt.Sprintf("another client reverted the restart of %s; %s", w, consequence)
 	e.event(targets.KubeSecretKey(w.Namespace, secret), corev1.EventTypeWarning, reasonReverted, message)
 }
 
