@@ -53,7 +53,7 @@ func TemplateAnnotation(secret string) string {
 }
 
 // mostRestarts limits the restarts of a workload for one revision. The owner of a workload
-// may revert each of them. A memo with one more is settled: what was reverted was reported.
+// may revert each of them. A memo with one more is settled: the last revert was reported.
 const mostRestarts = 3
 
 // The consequences of a reverted restart.
