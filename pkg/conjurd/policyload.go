@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/secretsync/syncer/pkg/conjurd/internal/load"
 	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
@@ -57,7 +58,7 @@ func (s *Server) loadPolicy(c *call) reply {
 
 // loadOrTry loads a text, or shows the effects in a dry run.
 func (s *Server) loadOrTry(c *call, req load.Request) reply {
-	if c.query.Get("dryRun") == "true" {
+	if strings.EqualFold(strings.TrimSpace(c.query.Get("dryRun")), "true") {
 		return s.dryRun(c, req)
 	}
 	res, err := s.load(c.ctx(), req)

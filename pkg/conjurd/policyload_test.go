@@ -179,6 +179,18 @@ func TestDryRunsAdvise(t *testing.T) {
 	}
 }
 
+// A dry run is asked for in any case of letters, with spaces around.
+func TestAnyTrueAsksForADryRun(t *testing.T) {
+	for _, value := range []string{"true", "TRUE", "True", "%20true%0A"} {
+		s := open(t, Options{})
+		before := count(t, s)
+		w := send(t, s, request{method: "POST", path: "/policies/dev/policy/root?dryRun=" + value, body: "- !variable v\n", as: "admin"})
+		if w.Code != 200 || count(t, s) != before {
+			t.Errorf("dryRun=%s: status %d, %s objects", value, w.Code, count(t, s))
+		}
+	}
+}
+
 // A dry run does not show what the caller must not see.
 func TestDryRunsHideWhatTheCallerMayNotSee(t *testing.T) {
 	s := open(t, Options{Strict: true})
