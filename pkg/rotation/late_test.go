@@ -3,6 +3,7 @@ package rotation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -104,5 +105,53 @@ func TestThePublishedFollowsALostWrite(t *testing.T) {
 				t.Errorf("after %d writes the primary is %s, and it is published: %v", client.writes, primary.ID, is.Equal(primary.Parts["key"]))
 			}
 		})
+	}
+}
+
+// TestNothingPassesAnUnmendedPublication: while the published variable has the value of an
+// earlier primary, its readers use that version. No action may retire or revoke it, or
+// begin another one.
+func TestNothingPassesAnUnmendedPublication(t *testing.T) {
+	const right = "{ role: !host rotates, privileges: [update], resource: !variable jwt-public }\n"
+	for name, options := range map[string][]conjurdtest.Option{"with compare-and-swap": nil, "without": {conjurdtest.Strict()}} {
+		for _, logins := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, logins=%v", name, logins), func(t *testing.T) {
+				s := newSite(t, options...)
+				set, part := s.keys(nil), "key"
+				if logins {
+					set, part = s.logins(&outside{accepts: map[string]string{}}), "token"
+				}
+				set.Publish = map[string]render.Published{"jwt-public": {Text: part}}
+				r, _ := s.rotator(s.client, "me", set)
+				if err := r.Once(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				first := s.primary()
+				s.command("now", versions.Command{})
+				r.sets["jwt"].commanded.Store(true)
+				s.Policy("- !deny " + right)
+				step := func() { _, _ = r.begin(r.sets["jwt"]).take(t.Context()) }
+				for range 20 { // enough for a whole rotation
+					step()
+				}
+				if v, ok := s.doc().Version(first); !ok || v.State != versions.Primary && v.State != versions.Retiring {
+					t.Errorf("the published version is %q (there: %v); the log is %v", v.State, ok, s.doc().Log)
+				}
+				if n := len(s.doc().Versions); n > 2 {
+					t.Errorf("there are %d versions", n)
+				}
+				s.Policy("- !permit " + right)
+				for range 20 {
+					step()
+				}
+				if v, _ := s.doc().Version(first); v.State != versions.Retired {
+					t.Errorf("the rotation goes no further; the log is %v", s.doc().Log)
+				}
+				primary, _ := s.doc().Primary()
+				if is := s.client.Variable(t.Context(), "jwt-public", "").Found["jwt-public"]; primary.ID == first || !is.Equal(primary.Parts[part]) {
+					t.Errorf("the primary is %s, and it is published: %v", primary.ID, is.Equal(primary.Parts[part]))
+				}
+			})
+		}
 	}
 }

@@ -14,14 +14,13 @@ import (
 // publishedWith returns the values to publish with a step. A command is obeyed even while
 // publishing is not allowed.
 func (s *step) publishedWith(ctx context.Context, next *versions.Document) ([]conjur.NewValue, error) {
-	was, _ := s.doc().Primary()
-	is, _ := next.Primary()
-	promoted := was.ID != is.ID
+	promoted := promotes(s.doc(), next)
 	if !s.changesPublished(promoted) {
 		return nil, nil
 	}
 	var hold *holdError
 	if err := s.checkVacant(ctx); errors.As(err, &hold) && !promoted && s.answersCommand(next) {
+		s.unmended.Store(true)
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -75,6 +74,36 @@ func publish(ctx context.Context, client Conjur, values []conjur.NewValue) error
 		}
 	}
 	return nil
+}
+
+// mendBefore mends the published values before an action, if one may differ from the set.
+// Nothing passes a publication that cannot be mended: readers of the variable still use the
+// version that it has. Only a step that obeys a command without a promotion does, such as
+// "pause".
+func (s *step) mendBefore(ctx context.Context, action versions.Action) error {
+	if s.held.Document == nil || !s.mine() || s.r.config.Paused || !s.unmended.Load() {
+		return nil
+	}
+	if action.Verb == versions.Write && s.answersCommand(action.Doc) && !promotes(s.doc(), action.Doc) {
+		return nil
+	}
+	s.doing = "publish"
+	s.unmended.Store(false) // before the look, so that a change meanwhile counts
+	err := s.mend(ctx)
+	if err != nil {
+		s.unmended.Store(true)
+	}
+	if hold, ok := errors.AsType[*holdError](err); ok {
+		return &holdError{why: hold.why, until: hold.until, foreign: true}
+	}
+	return err
+}
+
+// promotes reports whether a step has another primary.
+func promotes(doc, next *versions.Document) bool {
+	was, _ := doc.Primary()
+	is, _ := next.Primary()
+	return was.ID != is.ID
 }
 
 // mend rewrites published values that differ from the set.

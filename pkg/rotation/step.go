@@ -51,12 +51,15 @@ func (s *step) take(ctx context.Context) (o outcome, err error) {
 	}
 	for {
 		action := s.decide()
+		if err := s.mendBefore(ctx, action); err != nil {
+			return s.hold(err)
+		}
 		done, err := s.act(ctx, action)
 		switch {
 		case err != nil:
-			return s.hold(ctx, err)
+			return s.hold(err)
 		case action.Verb == versions.Wait, action.Verb == versions.Idle:
-			return s.wait(ctx, action)
+			return s.wait(action)
 		case done:
 			return outcome{}, nil
 		}

@@ -2,7 +2,6 @@ package rotation
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"time"
 
@@ -21,7 +20,7 @@ const (
 
 // hold returns the outcome for a set that must wait, if err says so. Any other err is an
 // error of the step.
-func (s *step) hold(ctx context.Context, err error) (outcome, error) {
+func (s *step) hold(err error) (outcome, error) {
 	var hold *holdError
 	if !errors.As(err, &hold) {
 		return outcome{}, err
@@ -29,23 +28,12 @@ func (s *step) hold(ctx context.Context, err error) (outcome, error) {
 	if hold.foreign {
 		s.foreign = hold.why
 	}
-	return s.wait(ctx, versions.Action{Verb: versions.Wait, Why: hold.why, Until: hold.until})
+	return s.wait(versions.Action{Verb: versions.Wait, Why: hold.why, Until: hold.until})
 }
 
-// wait handles a set that waits. It mends the published values, emits the reason of the
-// wait as an Event, and returns the time of the next check.
-func (s *step) wait(ctx context.Context, action versions.Action) (outcome, error) {
-	if s.held.Document != nil && s.mine() && !s.r.config.Paused && s.unmended.Swap(false) {
-		s.doing = "publish"
-		if err := s.mend(ctx); err != nil {
-			s.unmended.Store(true)
-			var hold *holdError
-			if !errors.As(err, &hold) {
-				return outcome{}, err
-			}
-			s.foreign = hold.why
-		}
-	}
+// wait handles a set that waits. It emits the reason of the wait as an Event, and returns
+// the time of the next check.
+func (s *step) wait(action versions.Action) (outcome, error) {
 	why := cmp.Or(s.foreign, s.gates.waits, s.withRefusal(action.Why))
 	stage := s.doc().Stage()
 	switch {
