@@ -37,7 +37,7 @@ func (p *PostgreSQL) pooled(ctx context.Context, admin login, role, address stri
 	admin.privileged = false // the console is not a database, and refuses other settings
 	conn, err := p.open(ctx, admin, address+"/pgbouncer")
 	if err != nil {
-		return nil, fmt.Errorf("the pooler %s: %w", address, err)
+		return nil, fmt.Errorf("the pooler %s, whose auth_file and stats_users need the administrator: %w", address, err)
 	}
 	defer conn.Close(ctx)
 	clients, err := show(ctx, conn, "CLIENTS")

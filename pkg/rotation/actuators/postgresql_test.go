@@ -510,6 +510,8 @@ func askingServer(t *testing.T, request []byte) (address string, sent <-chan []b
 func TestTwoPrimaries(t *testing.T) {
 	p := database(t)
 	p.Addresses = append(p.Addresses, server.Addr+"/template1") // of the same server
+	server.Query(t, "postgres", "ALTER DATABASE template1 SET timezone = 'Asia/Tokyo'; ALTER DATABASE template1 SET datestyle = 'German'")
+	t.Cleanup(func() { server.Query(t, "postgres", "ALTER DATABASE template1 RESET ALL") })
 	apply(t, p, p.version(0, 1))
 	other, err := pgtest.Start()
 	good(t, err)

@@ -71,7 +71,8 @@ func (p *PostgreSQL) open(ctx context.Context, l login, address string) (*pgconn
 // fixed are the settings of an administrator's session. The start-up packet precedes what
 // the owner of the database and the role itself can set by ALTER DATABASE and ALTER ROLE.
 // Otherwise that owner chooses which functions a name means, and they run with the
-// administrator's rights. Settings that only a superuser can change are not among them.
+// administrator's rights. Settings that only a superuser can change are not among them, nor those that only delay
+// or refuse, or that a transaction sets itself. No event trigger sees a change of a role.
 var fixed = map[string]string{
 	"search_path":                   "pg_catalog, pg_temp",
 	"role":                          "none",
@@ -79,6 +80,8 @@ var fixed = map[string]string{
 	"default_transaction_read_only": "off",
 	"statement_timeout":             "0", // the context limits each call
 	"standard_conforming_strings":   "on",
+	"DateStyle":                     "ISO, MDY", // so that equal times are equal texts
+	"TimeZone":                      "UTC",
 	"row_security":                  "on",
 }
 
