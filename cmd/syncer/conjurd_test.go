@@ -122,7 +122,7 @@ func TestConjurdFilesAreTheOwners(t *testing.T) {
 		t.Errorf("does not tell that keys are in %s", keys)
 	}
 	want := map[string]fs.FileMode{
-		".": fs.ModeDir | 0o700, "data.db": 0o600, "data.key": 0o600, "ca.key": 0o600, "ca.pem": 0o644, "admin.key": 0o600, "api-keys.json": 0o600, "address.json": 0o600,
+		".": fs.ModeDir | 0o700, "data.db": 0o600, "data.db.lock": 0o600, "data.key": 0o600, "ca.key": 0o600, "ca.pem": 0o644, "admin.key": 0o600, "api-keys.json": 0o600, "address.json": 0o600,
 	}
 	err := filepath.WalkDir(w.Path("conjurd"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
