@@ -28,7 +28,7 @@ const patience = time.Minute
 // Server is a PostgreSQL that listens at an address of loopback, with TLS and
 // without, and at a socket. It logs every statement. Log-ins need a password by
 // SCRAM, but for the superuser at the socket, and for who is in the role
-// "trusted".
+// "trusted". Who is in the role "cleartext" sends it as it is.
 type Server struct {
 	Addr   string // host:port, of loopback
 	Socket string // host:port, where the host is a folder that only the server's user and root may enter
@@ -55,7 +55,7 @@ func Start() (_ *Server, err error) {
 		err = s.begin()
 	}
 	if err == nil {
-		_, err = s.query("postgres", "CREATE ROLE trusted")
+		_, err = s.query("postgres", "CREATE ROLE trusted; CREATE ROLE cleartext")
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Stop())
@@ -125,7 +125,7 @@ func (s *Server) create() error {
 	if err != nil {
 		return err
 	}
-	const access = "local all postgres trust\nhost all +trusted 127.0.0.0/8 trust\nhost all all 127.0.0.0/8 scram-sha-256\n"
+	const access = "local all postgres trust\nhost all +trusted 127.0.0.0/8 trust\nhost all +cleartext 127.0.0.0/8 password\nhost all all 127.0.0.0/8 scram-sha-256\n"
 	for path, content := range map[string][]byte{
 		s.CA: authority, filepath.Join(s.data(), "server.crt"): certificate, filepath.Join(s.data(), "server.key"): key,
 		filepath.Join(s.data(), "pg_hba.conf"): []byte(access),

@@ -463,6 +463,10 @@ func TestEveryLoginNeedsSCRAM(t *testing.T) {
 	if _, err := p.Apply(t.Context(), first); err == nil || !strings.Contains(err.Error(), "scram-sha-256") {
 		t.Errorf("a server that asks the administrator for no password: %v", err)
 	}
+	server.Query(t, "postgres", "REVOKE trusted FROM "+identifier(prefix+" admin")+"; GRANT cleartext TO "+identifier(prefix+" admin"))
+	if _, err := p.Apply(t.Context(), first); err == nil || !strings.Contains(err.Error(), "scram-sha-256") {
+		t.Errorf("a server whose pg_hba.conf says password: %v", err)
+	}
 	for name, request := range map[string][]byte{"a clear password": {0, 0, 0, 3}, "an MD5 hash": {0, 0, 0, 5, 1, 2, 3, 4}} {
 		asked, sent := askingServer(t, request)
 		p.Addresses, p.Plain = []string{asked + "/postgres"}, true
