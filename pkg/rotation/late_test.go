@@ -1,12 +1,15 @@
 package rotation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
@@ -153,5 +156,69 @@ func TestNothingPassesAnUnmendedPublication(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// lagging is a server without compare-and-swap whose list of versions shows a write some
+// time later. It is a stand-in, because time is the subject.
+type lagging struct {
+	Conjur
+	lag    time.Duration
+	values []secret.Value
+	shown  []time.Time // when the list shows each value
+}
+
+func (l *lagging) Versions(context.Context, string) (numbers []uint64, reading conjur.Reading) {
+	time.Sleep(10 * time.Millisecond) // as a request does
+	for i, at := range l.shown {
+		if !time.Now().Before(at) {
+			numbers = append(numbers, uint64(i+1))
+		}
+	}
+	return numbers, conjur.Reading{Form: conjur.Given}
+}
+
+func (l *lagging) VariableAt(_ context.Context, _ string, version uint64) (secret.Value, conjur.Reading) {
+	return secret.New(bytes.Clone(l.values[version-1].Bytes())), conjur.Reading{Form: conjur.Given}
+}
+
+func (l *lagging) SetAll(context.Context, []conjur.NewValue) error { return conjur.ErrNotOffered }
+
+func (l *lagging) Set(_ context.Context, _ string, value secret.Value) error {
+	l.values = append(l.values, secret.New(bytes.Clone(value.Bytes())))
+	l.shown = append(l.shown, time.Now().Add(l.lag))
+	return nil
+}
+
+// TestAListThatLagsCausesNoOtherWrite: the process waits until the list shows its write.
+// It would otherwise take its own write for another's, and fill Conjur's history.
+func TestAListThatLagsCausesNoOtherWrite(t *testing.T) {
+	for lag, certain := range map[time.Duration]bool{0: true, 50 * time.Millisecond: true, 300 * time.Millisecond: true, 5 * time.Second: true, mostLag - time.Second: true, time.Hour: false} {
+		t.Run(lag.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &lagging{}
+				set := Set{Conjur: server, ID: "jwt"}
+				doc := versions.New("me").Make("20260101t000000", map[string]secret.Value{"key": secret.New([]byte("k"))}, false, versions.Entry{At: time.Now()})
+				if err := set.Write(t.Context(), Held{}, doc); err != nil {
+					t.Fatal(err)
+				}
+				held, err := set.Read(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				doc, server.lag = held.Promote("20260101t000000", versions.Entry{At: time.Now()}), lag
+				begin := time.Now()
+				err = set.Write(t.Context(), held, doc)
+				if certain != (err == nil) || !certain && !errors.Is(err, ErrUncertain) {
+					t.Errorf("the write ends with %v", err)
+				}
+				if len(server.values) != 2 {
+					t.Errorf("%d writes", len(server.values)-1)
+				}
+				if took := time.Since(begin); took > mostLag+3*time.Second {
+					t.Errorf("it waits for %v", took)
+				}
+			})
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/secretsync/syncer/internal/retry"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -234,15 +235,41 @@ func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Docum
 	return nil
 }
 
+// mostLag is how long a server may take to list a value that it accepted.
+const mostLag = 30 * time.Second
+
+// listed returns the version number of the newest value, once the server lists the write
+// that became at least the number put. Until then, the list says nothing about the writes
+// of others.
+func (s Set) listed(ctx context.Context, put uint64) (newest uint64, err error) {
+	begin, delays := time.Now(), retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}.Start()
+	for {
+		if newest, err = s.newest(ctx); err != nil {
+			return 0, fmt.Errorf("it was written, but not looked at again: %w", err)
+		}
+		if newest >= put {
+			return newest, nil
+		}
+		if time.Since(begin) >= mostLag {
+			return 0, fmt.Errorf("%w: the server does not list it after %v; rotation needs an address of Conjur at which it can read its own writes", ErrUncertain, mostLag)
+		}
+		select {
+		case <-time.After(delays.NextBackOff()):
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%w: the server does not list it yet: %w", ErrUncertain, ctx.Err())
+		}
+	}
+}
+
 // settle returns nil if mine, which was written over base, holds. Other documents may
 // have been written over base too. Then settle writes the document that holds, adds
 // versions that only the others have as retiring, and checks again.
 func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) error {
 	holds := mine
 	for put := base + 1; ; put++ {
-		newest, err := s.newest(ctx)
+		newest, err := s.listed(ctx, put)
 		if err != nil {
-			return fmt.Errorf("it was written, but not looked at again: %w", err)
+			return err
 		}
 		if newest == put {
 			break
