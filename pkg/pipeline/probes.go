@@ -106,8 +106,9 @@ func reason(key targets.Key, why error) string {
 }
 
 // owes reports whether a target that is not delivered makes the process unready. The
-// process owes its files, unless only the content of Conjur explains the failure. A Secret belongs to a tenant, whose mistake must not stop others:
-// it counts only if the failure may concern other tenants too (decision 015).
+// process owes its files, unless only the content of Conjur explains the failure. A Secret
+// belongs to a tenant, whose mistake must not stop others: it counts only if the failure
+// may concern other tenants too (decision 015).
 func owes(t *targets.Target, err error, anyDelivered bool) bool {
 	switch {
 	case len(t.Faults) > 0: // of the process's configuration
