@@ -8,7 +8,7 @@ import (
 
 func newValidateCommand() *cobra.Command {
 	var t tool.Tool
-	var connection bool
+	var connection, strict bool
 	cmd := newToolCommand(&t, "validate", "Check the configuration and list every problem at once", `Checks annotations, environment and configuration file like run, and lists every
 problem. With -f, it checks every workload in a manifest instead, and the conjur-map
 and the groups of every Secret in the manifest.
@@ -31,9 +31,10 @@ Problems go to standard error, one per line. With --output json, standard output
 the object {"errors": [...], "warnings": [...]}, each item with "key" and "message".
 
 Exit status: 0 if the configuration is valid, 1 if there are problems. Warnings are
-not problems.`, 1,
-		func(*cobra.Command, []string) error { return t.Validate(connection) })
+not problems, except with --strict, for a pipeline that must notice them.`, 1,
+		func(*cobra.Command, []string) error { return t.Validate(connection, strict) })
 	cmd.Flags().BoolVar(&connection, "connection", false, "check the connection to Conjur even if no variable CONJUR_… is set")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if there are warnings")
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
 	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values, whose keys are the existing variables; - for standard input")

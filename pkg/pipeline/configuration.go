@@ -61,7 +61,8 @@ func (s *Process) load(before *config.Config) (*config.Config, error) {
 		return nil, err
 	}
 	s.log.Info("Annotations parsed", zap.String("mode", string(cfg.Mode)), zap.Int("targets", len(cfg.Targets)),
-		zap.Duration("refresh", cfg.Refresh.Interval))
+		zap.Duration("refresh", cfg.Refresh.Interval), zap.String("conjur", cfg.Conjur.ApplianceURL),
+		zap.String("login", cfg.Conjur.Login), zap.Strings("namespaces", cfg.Kubernetes.Namespaces))
 	for _, hint := range cfg.Hints() {
 		s.log.Info(hint.Message, zap.String("key", hint.Key))
 	}

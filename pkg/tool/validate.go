@@ -21,16 +21,22 @@ func (t *Tool) Config() error {
 
 // Validate checks the configuration, or every workload and Secret of the manifest, and
 // writes all problems. If connection is true, the connection settings of Conjur are
-// required. If it is false, they are required only if any of them is set.
-func (t *Tool) Validate(connection bool) error {
+// required. If it is false, they are required only if any of them is set. If strict is
+// true, a warning is an error too.
+func (t *Tool) Validate(connection, strict bool) error {
 	v, err := t.validate(connection)
 	if err != nil {
 		return err
 	}
 	if t.Output.ForPrograms() {
-		return t.printFindings(v, v.Errors)
+		err = t.printFindings(v, v.Errors)
+	} else {
+		err = t.write(v)
 	}
-	return t.write(v)
+	if err == nil && strict && len(v.Warnings) > 0 {
+		return ErrReported
+	}
+	return err
 }
 
 func (t *Tool) validate(connection bool) (config.Validation, error) {
