@@ -3,6 +3,7 @@ package actuators
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -91,7 +92,7 @@ func Exec(environ []string, command ...string) Send {
 			_ = cmd.Cancel()
 			err = nil
 		}
-		complains.print(os.Stderr, command[0])
+		complains.print(os.Stderr, command[0], message)
 		var ended *exec.ExitError
 		switch {
 		case ctx.Err() != nil:
@@ -126,8 +127,17 @@ func (h *head) Write(p []byte) (int, error) {
 }
 
 // print writes the lines, each with the program's name and without terminal control
-// characters.
-func (h *head) print(to io.Writer, program string) {
+// characters, unless they show a value of the message.
+func (h *head) print(to io.Writer, program string, sent []byte) {
+	var m message
+	_ = json.Unmarshal(sent, &m) // Syncer made it
+	for name, part := range m.Parts {
+		defer clear(part)
+		if !public(name) && shows(h.kept.String(), part) {
+			_, _ = fmt.Fprintf(to, "rotation: %s: %s\n", filepath.Base(program), withheld)
+			return
+		}
+	}
 	for line := range strings.Lines(h.kept.String()) {
 		_, _ = fmt.Fprintf(to, "rotation: %s: %s\n", filepath.Base(program), terminal.Plain(strings.TrimRight(line, "\r\n")))
 	}

@@ -4,16 +4,13 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/internal/brief"
-	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -106,7 +103,7 @@ func (s *Steps) Revoke(ctx context.Context, v versions.Version) error {
 func (s *Steps) InUse(ctx context.Context, v versions.Version) ([]string, error) {
 	a, err := s.step(ctx, "inUse", v)
 	for i, who := range a.InUse {
-		a.InUse[i] = brief.Cut(who, longestName)
+		a.InUse[i] = brief.Cut(reason([]byte(who), v), longestName)
 	}
 	return a.InUse, err
 }
@@ -141,16 +138,15 @@ func (s *Steps) step(ctx context.Context, step string, v versions.Version) (a an
 	return a, nil
 }
 
-// reason returns why a step was refused, without the values that were sent.
+// reason returns why a step was refused, unless that shows a value that was sent.
 func reason(said []byte, v versions.Version) string {
-	text := string(said)
-	for _, part := range v.Parts {
-		if part.Len() > 0 {
-			text = strings.ReplaceAll(text, string(part.Bytes()), "…")
-			text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString(part.Bytes()), "…")
+	var values [][]byte
+	for name, part := range v.Parts {
+		if !public(name) {
+			values = append(values, part.Bytes())
 		}
 	}
-	return terminal.Plain(brief.Cut(text, longestReason))
+	return shown(string(said), values, longestReason)
 }
 
 // sign returns the HMAC-SHA-256 of a message, in hex.

@@ -97,7 +97,7 @@ func TestWhatAProgramComplainsOf(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	h.print(&out, "/usr/bin/hook")
+	h.print(&out, "/usr/bin/hook", nil)
 	if text := out.String(); !strings.HasPrefix(text, "rotation: hook: one?[2J\n") || !strings.HasSuffix(text, "rotation: hook: what follows is left out\n") || len(text) > 2*maxComplaint {
 		t.Errorf("%d bytes are printed: %s", len(text), text[:min(200, len(text))])
 	}
