@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
@@ -127,7 +128,7 @@ func parsePeriod(text string) (time.Duration, error) {
 func checkAddress(text string) error {
 	_, port, err := net.SplitHostPort(text)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 {
-		return fmt.Errorf("%.200q is not an address to listen on; write host:port, or :port for every address", text)
+		return fmt.Errorf("%s is not an address to listen on; write host:port, or :port for every address", brief.Address(text))
 	}
 	return nil
 }

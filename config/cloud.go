@@ -68,13 +68,13 @@ func (s RotatedSet) issuedOutside() bool {
 // encrypted reports whether a text is a URL to which secrets may be sent.
 func encrypted(text string) bool {
 	to, err := url.Parse(text)
-	return err == nil && to.Host != "" && (to.Scheme == "https" || to.Scheme == "http" && loopback.Is(to.Hostname()))
+	return err == nil && to.Host != "" && to.User == nil && (to.Scheme == "https" || to.Scheme == "http" && loopback.Is(to.Hostname()))
 }
 
 // checkCloud makes the checks of a cloud's settings that their form does not imply.
 func (l *loader) checkCloud(it item) {
 	if to := it["endpoint"]; to.set && !encrypted(to.text) {
-		l.fail(to.key, "this must be a URL with https://, or with http:// and an address of loopback, because signatures and keys are sent there")
+		l.fail(to.key, "this must be a URL with https://, or with http:// and an address of loopback; it must not have a user or password; keys are sent there")
 	}
 	if it["self"].set && it["self"].text == "true" && it["admin"].set {
 		l.fail(it["admin"].key, "the set uses its own primary (self); remove one of the two")

@@ -2,6 +2,7 @@ package config
 
 import (
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -39,10 +40,14 @@ func (l *loader) timed(it item, set *RotatedSet) {
 	}
 }
 
-var addressForm = regexp.MustCompile(`^.+:[0-9]+/.+$`)
+// notOfTheForm names a list's address by its place, because its text may contain a password.
+const notOfTheForm = "address %d is not of the form host:port"
 
-// poolerForm is a host and a port, where the host may be the folder of a socket.
-var poolerForm = regexp.MustCompile(`^(/[^@:]+|\[[0-9A-Fa-f:.%a-z]+\]|[^@:/\s]+):[0-9]{1,5}$`)
+// databaseForm leaves out the parameters of a connection URL, which may contain a password.
+var databaseForm = regexp.MustCompile(`^[^?@]+$`)
+
+// serverForm is a host and a port, where the host may be the folder of a socket.
+var serverForm = regexp.MustCompile(`^(/[^@:]+|\[[0-9A-Fa-f:.%a-z]+\]|[^@:/\s]+):[0-9]{1,5}$`)
 
 // checkActuator makes the checks that the form of a setting does not imply.
 func (l *loader) checkActuator(it item, set *RotatedSet) {
@@ -62,14 +67,14 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 		if len(set.PostgreSQL.Address) == 0 {
 			l.fail(it["address"].key, "no database is named; write one as host:port/database")
 		}
-		for _, address := range set.PostgreSQL.Address {
-			if !addressForm.MatchString(address) {
-				l.fail(it["address"].key, "%.200q is not of the form host:port/database", address)
+		for i, address := range set.PostgreSQL.Address {
+			if at := strings.LastIndex(address, "/"); at < 0 || !serverForm.MatchString(address[:at]) || !databaseForm.MatchString(address[at+1:]) {
+				l.fail(it["address"].key, notOfTheForm+"/database", i+1)
 			}
 		}
 		for i, address := range set.PostgreSQL.Pooler {
-			if !poolerForm.MatchString(address) { // it is not shown, because it may contain a password
-				l.fail(it["pooler"].key, "address %d is not of the form host:port", i+1)
+			if !serverForm.MatchString(address) {
+				l.fail(it["pooler"].key, notOfTheForm, i+1)
 			}
 		}
 	case set.APIKeys != nil:
@@ -80,7 +85,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 		}
 	case set.HTTP != nil:
 		if !encrypted(set.HTTP.URL) {
-			l.fail(it["url"].key, "it must be a URL with https://, or with http:// and a loopback address, because passwords are sent there")
+			l.fail(it["url"].key, "it must be a URL with https://, or with http:// and a loopback address, because passwords are sent there, and without a user or password")
 		}
 	}
 }

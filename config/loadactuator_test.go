@@ -41,7 +41,7 @@ func TestActuatorsOfSets(t *testing.T) {
 		t.Error("no password is generated unless asked for")
 	}
 	for set, says := range map[string]string{
-		`postgresql: {address: ["db/shop"], admin: a, users: [a, b]}`:                                                     `"db/shop" is not of the form host:port/database`,
+		`postgresql: {address: ["db/shop"], admin: a, users: [a, b]}`:                                                     `address 1 is not of the form host:port/database`,
 		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["p:6432", "postgres://u:c4n4ry@p:6432"]}`: `address 2 is not of the form host:port`,
 		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["p:6432/shop"]}`:                          `address 1 is not of the form host:port`,
 		`exec: {command: []}`:                                                                     "no program is named",
@@ -67,6 +67,39 @@ func TestActuatorsOfSets(t *testing.T) {
 	for _, url := range []string{"https://w/x", "http://127.0.0.1:8080/x", "http://[::1]:8080/x", "http://localhost:8080/x"} {
 		if _, wrong := loadRotation(t, `http: {url: "`+url+`", key: k}`); len(wrong) > 0 {
 			t.Errorf("%s: %q", url, wrong)
+		}
+	}
+}
+
+// TestAnAddressWithAPasswordIsRefusedWithoutIt: the address of a set appears in logs, in
+// Events and in the status.
+func TestAnAddressWithAPasswordIsRefusedWithoutIt(t *testing.T) {
+	for _, set := range []string{
+		`postgresql: {address: ["postgres://u:c4n4ry@db:5432/shop"], admin: a, users: [a, b]}`,
+		`postgresql: {address: ["u:c4n4ry@db:5432/shop"], admin: a, users: [a, b]}`,
+		`postgresql: {address: ["db:5432/shop?user=u&password=c4n4ry"], admin: a, users: [a, b]}`,
+		`postgresql: {address: ["host=db password=c4n4ry"], admin: a, users: [a, b]}`,
+		`postgresql: {address: ["db:1/shop"], pooler: ["u:c4n4ry@p:6432"], admin: a, users: [a, b]}`,
+		`http: {url: "https://u:c4n4ry@webhook/", key: k}`,
+		`http: {url: "https://u:c4n4ry@web hook/", key: k}`,
+		`generate: {random: 32}, confirm: {ask: "http://u:c4n4ry@app:8080/keys"}`,
+		`generate: {random: 32}, confirm: {ask: "u:c4n4ry@app:8080/keys"}`,
+		`aws: {admin: a, user: u, endpoint: "https://u:c4n4ry@sts/"}`,
+	} {
+		_, wrong := loadRotation(t, set)
+		if len(wrong) == 0 {
+			t.Errorf("%s: it loads", set)
+		}
+		for _, p := range wrong {
+			if strings.Contains(p.Error(), "c4n4ry") {
+				t.Errorf("%s: %v", set, p)
+			}
+		}
+	}
+	for _, key := range []string{"CONJUR_APPLIANCE_URL", "CONJUR_AUTHN_URL", "SERVER_ADDRESS"} {
+		got := problems(t, sources(t, group, connection.with(dict{key: "http://u:c4n4ry@host/x"})))
+		if len(got) == 0 || strings.Contains(got[0].Error(), "c4n4ry") {
+			t.Errorf("%s: %v", key, got)
 		}
 	}
 }

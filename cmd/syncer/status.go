@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/pkg/health/status"
 )
@@ -37,8 +38,8 @@ unknown. With --watch, an interrupt ends the command with the status shown last.
 		Args: func(cmd *cobra.Command, args []string) error { return asStatus(2, checkUsage(cmd, args)) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Output, o.Out = format.Format, cmd.OutOrStdout()
-			if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-				return asStatus(2, fmt.Errorf("--url %q is not the address of a server; use one such as http://127.0.0.1:8080", o.URL))
+			if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+				return asStatus(2, fmt.Errorf("--url %s is not the address of a server; use one such as http://127.0.0.1:8080", brief.Address(o.URL)))
 			}
 			ask := o.Once
 			if watch {

@@ -45,3 +45,12 @@ func Cut(text string, most int) string {
 	}
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
+
+// Address returns an address for a message: quoted and cut, or a description if the text
+// may contain a login.
+func Address(text string) string {
+	if strings.Contains(text, "@") {
+		return "the address, which is not shown because it may contain a password,"
+	}
+	return fmt.Sprintf("%.200q", text)
+}

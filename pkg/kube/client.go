@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -178,6 +179,12 @@ func incomplete(raw clientcmdapi.Config) error {
 		return fmt.Errorf("there is no cluster %q, which the context %q names", context.Cluster, raw.CurrentContext)
 	case raw.AuthInfos[context.AuthInfo] == nil && context.AuthInfo != "":
 		return fmt.Errorf("there is no user %q, which the context %q names", context.AuthInfo, raw.CurrentContext)
+	}
+	cluster := raw.Clusters[context.Cluster]
+	for name, text := range map[string]string{"server": cluster.Server, "proxy-url": cluster.ProxyURL} {
+		if u, err := url.Parse(text); err != nil || u.User != nil { // not shown: errors of the network name the address
+			return fmt.Errorf("the %s of the cluster %q is not an address without a user and password; correct it", name, context.Cluster)
+		}
 	}
 	return nil
 }

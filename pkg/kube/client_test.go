@@ -65,6 +65,9 @@ func TestWhatAKubeconfigLacksIsNamed(t *testing.T) {
 		{"cluster: near", "cluster: far", `no cluster "far"`},
 		{"user: me", "user: other", `no user "other"`},
 		{"user: me", `user: ""`, ""},
+		{`server: "https://127.0.0.1:1"`, `server: "https://u:canary@127.0.0.1:1"`, `the server of the cluster "near" is not an address without a user and password`},
+		{`server: "https://127.0.0.1:1"`, `server: "https://127.0.0.1:1", proxy-url: "http://u:canary@proxy:3128"`, `the proxy-url of the cluster "near"`},
+		{`server: "https://127.0.0.1:1"`, `server: "https://127.0.0.1:1", proxy-url: "http://u:canary@pro xy"`, `the proxy-url of the cluster "near"`},
 		{"", "", ""},
 	} {
 		if err := os.WriteFile(path, []byte(strings.Replace(whole, c.from, c.to, 1)), 0o600); err != nil {

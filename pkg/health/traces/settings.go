@@ -49,6 +49,9 @@ func (s *settings) setURL(name, endpoint string) error {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("%s is not a URL such as http://collector:4318", name)
 	}
+	if u.User != nil {
+		return fmt.Errorf("%s has a user or password in it; put them into OTEL_EXPORTER_OTLP_HEADERS", name)
+	}
 	if !strings.Contains(name, "_TRACES_") {
 		u = u.JoinPath("v1/traces")
 	}

@@ -70,7 +70,8 @@ func TestWhatCannotBeIsSaid(t *testing.T) {
 				"OTEL_EXPORTER_OTLP_CERTIFICATE: open /none: no such file or directory\n" +
 				"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE with its CLIENT_KEY: open /none",
 		},
-		"no URL": {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "collector:4318"}, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not a URL"},
+		"no URL":  {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "collector:4318"}, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not a URL"},
+		"a login": {map[string]string{endpoint: "http://u:canary@c:4318"}, "has a user or password in it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set(t, c.env)

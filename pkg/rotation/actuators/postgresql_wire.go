@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
@@ -323,7 +324,7 @@ func (p *PostgreSQL) config(l login, address string) (*pgconn.Config, error) {
 	at := strings.LastIndex(address, "/")
 	host, port, err := net.SplitHostPort(address[:max(at, 0)])
 	if err != nil || host == "" || at+1 == len(address) {
-		return nil, fmt.Errorf("the address %q is not host:port/database; set it so", address)
+		return nil, fmt.Errorf("%s is not host:port/database; set it so", brief.Address(address))
 	}
 	mode, ca := "verify-full", cmp.Or(p.CA, "system")
 	if p.Plain || strings.HasPrefix(host, "/") {
