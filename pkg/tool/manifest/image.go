@@ -34,8 +34,9 @@ func (m *Manifest) WithImage(image string, containers ...*Container) ([][]byte, 
 // Join makes one text of several, each with its own documents.
 func Join(texts [][]byte) []byte { return bytes.Join(texts, []byte("\n---\n")) }
 
-// formerImage is the Secrets Provider's image, with any registry and version.
-var formerImage = regexp.MustCompile(`^[A-Za-z0-9._/:-]*secrets-provider-for-k8s([:@][A-Za-z0-9._:-]*)?$`)
+// formerImage is the Secrets Provider's image with a registry, a version or both. The name
+// alone may also be that of a container.
+var formerImage = regexp.MustCompile(`^([A-Za-z0-9._:-]+/)+secrets-provider-for-k8s([:@][A-Za-z0-9._:-]*)?$|^secrets-provider-for-k8s[:@][A-Za-z0-9._:-]+$`)
 
 // Former lists the places in objects of any kind that still name the Secrets Provider's
 // image, each an *Error.
