@@ -217,8 +217,15 @@ func TestWrongIDsCostLittleBetweenPolls(t *testing.T) {
 	})
 }
 
-// lastError is a workers.Listener.
-type lastError struct{ err error }
+// lastError is a workers.Listener, which several workers call.
+type lastError struct {
+	mu  sync.Mutex
+	err error
+}
 
-func (*lastError) Started(queue.Item)                       {}
-func (l *lastError) Settled(_ queue.Item, r workers.Result) { l.err = r.Err }
+func (*lastError) Started(queue.Item) {}
+func (l *lastError) Settled(_ queue.Item, r workers.Result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = r.Err
+}

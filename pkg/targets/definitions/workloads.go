@@ -95,7 +95,12 @@ type Endpoint struct {
 
 // ParseEndpoint reads an endpoint, a URL or "deployment/app:8080/keys".
 func ParseEndpoint(text string) (Endpoint, error) {
-	if u, err := url.Parse(text); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+	case u.User != nil:
+		return Endpoint{}, errors.New("the URL has a user or password in it; remove them")
+	default:
 		return Endpoint{URL: text}, nil
 	}
 	workload, rest, _ := strings.Cut(text, ":")
@@ -103,7 +108,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	workloads, fault := ParseWorkloads(workload)
 	if err != nil || n == 0 || fault != nil || len(workloads) != 1 {
-		return Endpoint{}, fmt.Errorf("%s is neither a URL without a user and password, nor the port of a workload; write it as deployment/app:8080/keys", brief.Address(text))
+		return Endpoint{}, fmt.Errorf("%s is neither a URL nor the port of a workload; write it as deployment/app:8080/keys", brief.Address(text))
 	}
 	return Endpoint{Workload: workloads[0], Port: port, Path: "/" + path}, nil
 }
