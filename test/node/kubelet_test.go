@@ -47,14 +47,15 @@ func TestTokenIsRenewed(t *testing.T) {
   id: apps
   body:
   - !host
-    id: system:serviceaccount:%s:app
-    annotations: { authn-jwt/cluster/jti: %q }
+    id: %[2]s
+    annotations: { authn-jwt/cluster/sub: "system:serviceaccount:%[1]s:app" }
+- !grant { role: !group conjur/authn-jwt/cluster/apps, member: !host "apps/%[2]s" }
+- !permit { role: !host "apps/%[2]s", privileges: [ read, execute ], resources: [ !variable shop/user, !variable shop/password ] }
 `, w.namespace, renewed.ID))
-	logins := func() int {
-		return strings.Count(w.conjur.file(conjurData, "audit"), `"operation":"authenticate-jwt","role":"`+account+":host:apps/system:serviceaccount:"+w.namespace+`:app","allowed":true`)
-	}
-	before := logins()
-	p.eventually("login with the renewed token", func() bool { return logins() > before })
+	w.set(map[string]string{"conjur/authn-jwt/cluster/token-app-property": "jti"}) // each token has another host
+	p.eventually("login with the renewed token", func() bool {
+		return strings.Contains(w.conjur.file(conjurData, "audit"), `"operation":"authenticate-jwt","role":"`+account+":host:apps/"+renewed.ID+`","allowed":true`)
+	})
 	w.set(map[string]string{"shop/password": "second"})
 	p.awaitFile(dbFile, db("second"))
 	if found := p.get(); container(found, "syncer").RestartCount+container(found, "app").RestartCount != 0 {
