@@ -38,12 +38,12 @@ func readAnnotations(file File, r *report) map[string]annotation {
 // IgnoresAnnotations reports whether the configuration file is that of a standalone, and
 // nobody named the annotations. Such a process serves other Pods, so annotations that lie
 // on the machine do not count.
-func (src Sources) IgnoresAnnotations() bool {
-	if src.AnnotationsNamed || src.ConfigFile.Name == "" || errors.Is(src.Annotations.Err, fs.ErrNotExist) {
+func (s Sources) IgnoresAnnotations() bool {
+	if s.AnnotationsNamed || s.ConfigFile.Name == "" || errors.Is(s.Annotations.Err, fs.ErrNotExist) {
 		return false
 	}
-	l := newLoader(src)
-	l.addFile(src.ConfigFile, &l.report)
+	l := newLoader(s)
+	l.addFile(s.ConfigFile, &l.report)
 	l.addEnvironment(l.src.Getenv, &l.report)
 	return l.process["containerMode"].text == string(ModeStandalone)
 }

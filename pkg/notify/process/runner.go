@@ -164,7 +164,7 @@ func (r *Runner) start() (status int, err error) {
 // startAgain starts the command after a restart has stopped it. If that fails although the
 // kernel has agreed before, the command gets its former environment.
 func (r *Runner) startAgain() (status int, err error) {
-	if status, err = r.start(); err == nil {
+	if _, err = r.start(); err == nil {
 		return 0, nil
 	}
 	r.postpone(explainSize(err, r.Environ()))
