@@ -11,9 +11,11 @@ import (
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
+	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 	"github.com/secretsync/syncer/pkg/targets/records"
+	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // definer makes targets of Secrets, as the Secrets and the configuration define them.
@@ -21,10 +23,10 @@ type definer struct {
 	settings *settings
 	set      *records.Set
 	lanes    *lanes
-	texts    *texts
+	texts    *sources.TemplateTexts
 	events   *events
 	accounts *accounts
-	fights   *fights
+	drift    *workers.Drift
 	troubles *health.Troubles
 	log      *zap.Logger
 
@@ -45,7 +47,7 @@ func (d *definer) Upsert(found *kube.Secret, redefined bool) {
 		})
 	}
 	if drifted {
-		d.fights.drifted(key)
+		d.drift.Correct(key)
 	}
 }
 
@@ -57,14 +59,14 @@ func (d *definer) Gone(namespace, name string) {
 		return
 	}
 	d.forget(targets.KubeSecretKey(namespace, name))
-	d.texts.refresh()
+	d.texts.Refresh()
 }
 
 // forget stops keeping a Secret in sync. The content of the Secret stays.
 func (d *definer) forget(key targets.Key) {
 	d.lanes.apply(queue.Hint{}, d.set.Delete(key))
 	d.accounts.changed(key)
-	d.fights.forget(key)
+	d.drift.Forget(key)
 	d.troubles.Forget(string(key))
 }
 
@@ -102,7 +104,7 @@ func (d *definer) define(namespace, name string, complete func(*definitions.Secr
 		d.log.Warn(warning, zap.String("target", string(t.Key)))
 	}
 	d.events.warned(t.Key, texts)
-	d.texts.refresh()
+	d.texts.Refresh()
 	d.lanes.apply(queue.Hint{Trigger: "secret", Wakes: true}, changes)
 	d.events.defined(t)
 	d.accounts.changed(t.Key)

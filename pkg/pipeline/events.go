@@ -68,7 +68,7 @@ func (e *events) defined(t *targets.Target) {
 }
 
 // Settled reports one sync, if there is something to report.
-func (e *events) Settled(o Outcome) {
+func (e *events) Settled(o workers.Outcome) {
 	if len(o.Revoked) > 0 {
 		why := "Conjur has their values no longer, or not for this identity"
 		if proof, ok := errors.AsType[*workers.RevokedError](o.Err); ok { // otherwise only an entry for all variables added them
@@ -99,6 +99,11 @@ func (e *events) Settled(o Outcome) {
 // Expires reports on a Secret that a certificate in it expires soon.
 func (e *events) Expires(key targets.Key, n notice) {
 	e.event(key, corev1.EventTypeWarning, reasonExpiring, n.String())
+}
+
+// Contested reports on a Secret that another client keeps changing it.
+func (e *events) Contested(key targets.Key, why string) {
+	e.event(key, corev1.EventTypeWarning, reasonContested, why)
 }
 
 // warned reports the unused or missing parts of a Secret's definition.

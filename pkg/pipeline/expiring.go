@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // expiryLook is the time between checks for certificates that expire soon.
@@ -70,7 +71,7 @@ func (e *expiring) look() {
 }
 
 // Settled implements SettledListener.
-func (e *expiring) Settled(o Outcome) {
+func (e *expiring) Settled(o workers.Outcome) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.say(o.Key, o.After.Expires)

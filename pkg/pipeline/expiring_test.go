@@ -33,7 +33,7 @@ func TestACertificateIsSaidToExpireAtEachNoticeOnce(t *testing.T) {
 			r, _ := l.targets.Begin(key)
 			r.Status.Expires = targets.Expiry{At: expires, Variable: "shop/tls"}
 			after, _ := l.targets.Settle(r)
-			e.Settled(Outcome{Result: workers.Result{Key: key, After: after}})
+			e.Settled(workers.Outcome{Result: workers.Result{Key: key, After: after}})
 		}
 		said := func(when string, want int) {
 			t.Helper()

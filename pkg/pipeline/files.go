@@ -10,8 +10,10 @@ import (
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
+	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // requestsLook is the time between checks for an application's request without an event.
@@ -26,7 +28,7 @@ type files struct {
 	folder   *sinks.Files
 	command  *Command // nil: all targets are files
 	app      *application
-	texts    *texts
+	texts    *sources.TemplateTexts
 	requests []source // of the application; none in a one-shot process
 	onDisk   *onDisk
 	warns    bool // the folder is on a disk
@@ -56,20 +58,20 @@ func (f *files) prepare(_, cfg *config.Config) (change, error) {
 	return change{commit: func() {}, finish: replace}, nil
 }
 
-// sources returns no watches on templates if refresh is off.
+// sources returns no watches on templates if refresh is off, or in a one-shot process.
 func (f *files) sources() (all []source) {
 	if f.warns {
 		all = append(all, f.onDisk)
 	}
 	all = append(all, f.requests...)
-	if f.settings.config().Refresh.Enabled {
-		all = append(all, f.texts.sources()...)
+	if cfg := f.settings.config(); cfg.Refresh.Enabled && !cfg.Mode.OneShot() {
+		all = append(all, f.texts.Watches()...)
 	}
 	return all
 }
 
 // Settled implements SettledListener.
-func (f *files) Settled(o Outcome) {
+func (f *files) Settled(o workers.Outcome) {
 	f.lanes.apply(queue.Hint{Trigger: "drift", Wakes: true}, o.Again)
 }
 

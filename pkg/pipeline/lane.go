@@ -34,7 +34,7 @@ type lane struct {
 	targets *records.Lane
 	client  *conjur.Client
 	values  *variables.Client
-	listing *listing
+	lister  *workers.WildcardLister
 	queue   *queue.Queue
 	rounds  *notify.Rounds
 	pool    *workers.Pool
@@ -100,11 +100,11 @@ func (l *lane) forget(key targets.Key) {
 func (l *lane) Started(item queue.Item) { l.rounds.Started(item.Key) }
 
 // Settled implements workers.Listener. Every outcome passes through it.
-func (l *lane) Settled(item queue.Item, r workers.Result) {
+func (l *lane) Settled(o workers.Outcome) {
 	for _, listener := range l.listeners.settled {
-		listener.Settled(Outcome{r, l.name, item})
+		listener.Settled(o)
 	}
-	l.rounds.Settled(r.Key, r.Wrote && !r.Restored)
+	l.rounds.Settled(o.Key, o.Wrote && !o.Restored)
 }
 
 // Asked implements conjur.Observer.

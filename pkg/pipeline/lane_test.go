@@ -19,6 +19,7 @@ import (
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
+	"github.com/secretsync/syncer/pkg/sources"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/test/proctest"
@@ -47,7 +48,7 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 		troubles, all := health.NewTroubles(zap.NewNop()), &lanes{}
 		p := &pipeline{
 			parts: Parts{Workers: 2, Log: zap.NewNop()}, settings: s.settings, clients: connect.Options{Log: zap.NewNop()},
-			set: &records.Set{}, sink: sink, troubles: troubles, listeners: &listeners{}, lanes: all, texts: newTexts(cfg, nil, all, troubles),
+			set: &records.Set{}, sink: sink, troubles: troubles, listeners: &listeners{}, lanes: all, texts: sources.NewTemplateTexts("", nil, all, all, troubles),
 		}
 		var lanes []*lane
 		for _, name := range []string{"idle", "stuck"} {

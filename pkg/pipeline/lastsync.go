@@ -9,6 +9,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // lastRounds bounds the rounds of lastSync: one to detect, those that proof needs, and
@@ -76,7 +77,7 @@ type revocation struct {
 }
 
 // Settled implements SettledListener.
-func (r *revocation) Settled(o Outcome) {
+func (r *revocation) Settled(o workers.Outcome) {
 	if o.Removed && (r.always || r.settings.config().ExitOnRevoked) {
 		r.once.Do(func() { close(r.removed) })
 	}

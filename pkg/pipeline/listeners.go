@@ -6,30 +6,9 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/health"
-	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
-
-// Outcome is the result of one sync.
-type Outcome struct {
-	workers.Result
-	Identity string // the identity that reads the target
-	Item     queue.Item
-}
-
-// word returns the name of the outcome in metrics and traces.
-func (o Outcome) word() string {
-	switch {
-	case o.Removed:
-		return health.OutcomeRemoved
-	case o.Err != nil:
-		return health.OutcomeFailed
-	case o.Wrote:
-		return health.OutcomeWritten
-	}
-	return health.OutcomeUnchanged
-}
 
 // Hold reports that the brake holds removals back, or has released them.
 type Hold struct {
@@ -41,7 +20,7 @@ type Hold struct {
 // Listeners are called from several goroutines, and must not block.
 type (
 	// SettledListener is called with each outcome.
-	SettledListener interface{ Settled(Outcome) }
+	SettledListener interface{ Settled(workers.Outcome) }
 	// HeldListener is called with each hold.
 	HeldListener interface{ Held(Hold) }
 	// AskedListener is called with each request to Conjur.
@@ -80,7 +59,7 @@ func (ls *listeners) add(somebody any) {
 // to log when the outcome was settled.
 type troubleLog struct{ *health.Troubles }
 
-func (l troubleLog) Settled(o Outcome) {
+func (l troubleLog) Settled(o workers.Outcome) {
 	before, after := o.Before.Trouble, o.After.Trouble
 	if o.Err != nil && after.Logged != before.Logged || o.Err == nil && before.Times > 0 {
 		l.Log(string(o.Key), o.Err, before, after, o.Span.Fields()...)
@@ -95,7 +74,7 @@ func (l troubleLog) Settled(o Outcome) {
 // counts adapts the metrics to a listener.
 type counts struct{ *health.Metrics }
 
-func (c counts) Settled(o Outcome) { c.Sync(o.Identity, o.word(), o.Item.Since) }
+func (c counts) Settled(o workers.Outcome) { c.Sync(o.Identity, o.Word(), o.Item.Since) }
 
 func (c counts) Held(h Hold) {
 	held := 0
@@ -112,8 +91,8 @@ func (c counts) Asked(identity string, e conjur.Exchange) {
 // spans ends the span of each sync.
 type spans struct{}
 
-func (spans) Settled(o Outcome) {
+func (spans) Settled(o workers.Outcome) {
 	o.Span.End(o.Err, map[string]string{
-		"identity": o.Identity, "outcome": o.word(), "trigger": o.Item.Trigger, "since": o.Item.Since.UTC().Format(time.RFC3339Nano),
+		"identity": o.Identity, "outcome": o.Word(), "trigger": o.Item.Trigger, "since": o.Item.Since.UTC().Format(time.RFC3339Nano),
 	})
 }

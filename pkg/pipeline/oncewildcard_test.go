@@ -144,7 +144,7 @@ func newParts(t *testing.T, d *conjurtest.Double, cfg *config.Config, dir string
 		Work: q, Workers: 2, Timeout: 3 * cfg.Conjur.HTTPTimeout, Listener: listener,
 		Syncer: &workers.Syncer{
 			Targets: set, Values: values, Sink: sinks.NewFiles(dir, nil), Policy: policy(cfg), Log: zap.NewNop(),
-			Lister: &listing{catalog: values.NewCatalog(), set: set}, Templates: &texts{files: &sources.Templates{}},
+			Lister: &workers.WildcardLister{Catalog: values.NewCatalog(), Targets: set}, Templates: sources.NewTemplateTexts(dir, nil, &lanes{}, &lanes{}, health.NewTroubles(zap.NewNop())),
 		},
 	})}
 }
@@ -224,7 +224,7 @@ type lastError struct {
 }
 
 func (*lastError) Started(queue.Item) {}
-func (l *lastError) Settled(_ queue.Item, r workers.Result) {
+func (l *lastError) Settled(r workers.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.err = r.Err

@@ -91,7 +91,7 @@ func (p *pipeline) follow(next change) {
 	wanted := p.sources()
 	p.running.keep(wanted)
 	next.finish()
-	p.texts.refresh()
+	p.texts.Refresh()
 	p.running.start(wanted)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/targets/records"
+	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // rotations are the sets that are rotated. They tell the rotator where sets were
@@ -114,7 +115,7 @@ func (rs *rotations) measured() (sets []health.Set) {
 }
 
 // Settled implements SettledListener.
-func (rs *rotations) Settled(o Outcome) {
+func (rs *rotations) Settled(o workers.Outcome) {
 	r := rs.now.Load()
 	if r == nil {
 		return

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/sources"
 )
 
-// source runs until its context ends.
-type source interface{ Run(context.Context) }
+type source = sources.Source
 
 // every calls f after each interval, until ctx ends.
 func every(ctx context.Context, interval time.Duration, f func()) {

@@ -33,7 +33,7 @@ type secrets struct {
 	definitions *definer
 	restarts    *notify.Restarts
 	rotations   *rotations
-	texts       *texts
+	texts       *sources.TemplateTexts
 	tasks       []source // that run in this mode, whatever is watched
 
 	followed atomic.Value // []*sources.Secrets: one watch for each namespace
@@ -88,7 +88,7 @@ func (s *secrets) sources() []source {
 		all = append(all, watch)
 	}
 	all = append(all, s.rotations.sources()...)
-	return append(all, s.texts.sources()...)
+	return append(all, s.texts.Watches()...)
 }
 
 // known returns the namespaces whose Secrets are not all known.

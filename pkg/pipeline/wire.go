@@ -62,7 +62,7 @@ type pipeline struct {
 
 	listeners  *listeners
 	lanes      *lanes
-	texts      *texts
+	texts      *sources.TemplateTexts
 	app        *application
 	announcer  notify.Announcer   // nil without a status folder
 	renderings *notify.Renderings // nil: nothing is remembered
@@ -90,7 +90,7 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 	p := &pipeline{
 		parts: parts, settings: settings, set: set, metrics: metrics, troubles: troubles,
 		clients:   connect.Options{Version: parts.Version, Inbox: inject.NewInbox(cfg.Conjur.InboxPath), Log: parts.Log, Remarker: troubles},
-		listeners: listeners, lanes: lanes, texts: newTexts(cfg, cluster, lanes, troubles),
+		listeners: listeners, lanes: lanes, texts: sources.NewTemplateTexts(cfg.Folders.Templates, cluster, lanes, lanes, troubles),
 	}
 	if err := p.openStatus(cfg); err != nil {
 		return nil, err
@@ -156,9 +156,9 @@ func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client, divisio
 	events.restarts = newRestarts(cfg, cluster, events, p.troubles, p.parts.Log)
 	events.restarts.Serves = division.serves
 	accounts := newAccounts(p.set, cluster, s.knows, events, p.troubles, p.parts.Log)
-	fights := newFights(p.lanes, events, p.metrics)
+	drift := workers.NewDrift(p.lanes, events, p.metrics)
 	s.definitions = &definer{
-		settings: p.settings, set: p.set, lanes: p.lanes, texts: p.texts, events: events, accounts: accounts, fights: fights,
+		settings: p.settings, set: p.set, lanes: p.lanes, texts: p.texts, events: events, accounts: accounts, drift: drift,
 		troubles: p.troubles, log: p.parts.Log,
 	}
 	s.rotations = &rotations{settings: p.settings, set: p.set, lanes: p.lanes, secrets: s, events: events, metrics: p.metrics, clients: p.clients}
@@ -169,12 +169,12 @@ func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client, divisio
 		l := &loading{secrets: s}
 		p.destination, p.complete = l, l.complete
 	case cfg.Mode == config.ModeStandalone:
-		s.tasks = append(s.tasks, events.restarts, fights, accounts, waiting{s})
+		s.tasks = append(s.tasks, events.restarts, drift, accounts, waiting{s})
 	default:
-		s.tasks = append(s.tasks, events.restarts, fights)
+		s.tasks = append(s.tasks, events.restarts, drift)
 	}
 	p.listeners.add(events)
-	p.listeners.add(fights)
+	p.listeners.add(drift)
 	p.listeners.add(s.rotations)
 	p.closing = append(p.closing, p.metrics.WatchSets(s.rotations.measured), s.rotations.close)
 }
@@ -194,7 +194,7 @@ func (p *pipeline) newLane(cfg *config.Config, identity config.Identity) (l *lan
 	if l.values, err = variables.New(l.client, variables.Config{Rules: rules(cfg), Listener: l, Delivered: l.delivered, Users: l.users, Logger: l.log}); err != nil {
 		return nil, err
 	}
-	l.listing = &listing{catalog: l.values.NewCatalog(), set: l.targets}
+	l.lister = &workers.WildcardLister{Catalog: l.values.NewCatalog(), Targets: l.targets}
 	l.rounds = &notify.Rounds{Announcer: p.announcer}
 	l.queue = queue.New(l.queueConfig(cfg))
 	l.pool = workers.NewPool(workers.PoolConfig{
@@ -205,7 +205,7 @@ func (p *pipeline) newLane(cfg *config.Config, identity config.Identity) (l *lan
 			Templates:  p.texts,
 			Sink:       p.sink,
 			Policy:     policy(cfg),
-			Lister:     l.listing,
+			Lister:     l.lister,
 			Renderings: p.renderings,
 			Traces:     p.parts.Traces,
 			Log:        l.log,
@@ -213,6 +213,7 @@ func (p *pipeline) newLane(cfg *config.Config, identity config.Identity) (l *lan
 		Workers:  p.parts.Workers,
 		Timeout:  3 * cfg.Conjur.HTTPTimeout,
 		Grace:    p.parts.Grace,
+		Identity: l.name,
 		Listener: l,
 	})
 	if cfg.Mode.OneShot() {
@@ -220,7 +221,7 @@ func (p *pipeline) newLane(cfg *config.Config, identity config.Identity) (l *lan
 	}
 	l.sources = []source{&sources.Poll{
 		Interval: cfg.Refresh.Interval, Intervals: l.intervals, Deadline: 2 * cfg.Conjur.HTTPTimeout,
-		Users: l.targets, Values: l.values, Results: p.results, Lister: l.listing, Queue: l, Reporter: l, Heart: l,
+		Users: l.targets, Values: l.values, Results: p.results, Lister: l.lister, Queue: l, Reporter: l, Heart: l,
 	}}
 	return l, nil
 }

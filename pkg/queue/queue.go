@@ -32,6 +32,11 @@ type Item struct {
 	Since time.Time
 }
 
+// Enqueuer accepts hints for keys.
+type Enqueuer interface {
+	Enqueue(h Hint, keys ...targets.Key)
+}
+
 // Config says how a queue treats failures.
 type Config struct {
 	// Backoff sets the delays between the retries of a key.

@@ -34,7 +34,7 @@ type ConfigMaps struct {
 	// Interval is the time between reads of ConfigMaps that may not be watched.
 	Interval time.Duration
 	Users    ConfigMapUsers
-	Queue    Enqueuer
+	Queue    queue.Enqueuer
 	// Reporter is called when a watch starts or breaks. It remarks if only polling at
 	// each interval is permitted.
 	Reporter Remarker

@@ -13,11 +13,6 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Enqueuer passes hints to the queue.
-type Enqueuer interface {
-	Enqueue(h queue.Hint, keys ...targets.Key)
-}
-
 // Reporter is called with the state of a subject; a nil error means no error.
 type Reporter interface {
 	Report(subject string, err error)
@@ -85,7 +80,7 @@ type Poll struct {
 	// Lister, if not nil, is called at each tick. A slow list continues, and its result
 	// is used at a later tick.
 	Lister   Lister
-	Queue    Enqueuer
+	Queue    queue.Enqueuer
 	Reporter Reporter
 	// Heart beats every beatEvery while polls finish within their deadline and the
 	// workers make progress.

@@ -32,7 +32,7 @@ type Templates struct {
 	// Interval is the time between checks without an event.
 	Interval time.Duration
 	Users    FileUsers
-	Queue    Enqueuer
+	Queue    queue.Enqueuer
 	Reporter Reporter
 
 	mu     sync.Mutex

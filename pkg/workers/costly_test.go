@@ -33,7 +33,7 @@ func TestCostlyTemplatesComeAfterTheOthers(t *testing.T) {
 		most, before := 0, 0 // work of a costly target; done before the other's turn
 		hinted, settled := false, false
 		var q *queue.Queue
-		q, _, end := s.running(workers.PoolConfig{Workers: 1, Listener: listener{func(queue.Item) {}, func(_ queue.Item, r workers.Result) {
+		q, _, end := s.running(workers.PoolConfig{Workers: 1, Listener: listener{func(queue.Item) {}, func(r workers.Outcome) {
 			most = max(most, r.Work)
 			switch {
 			case r.Err != nil:

@@ -66,7 +66,7 @@ func TestANamespaceThatHangsDelaysNoOther(t *testing.T) {
 				s.syncer.Sink = sink
 				var mu sync.Mutex
 				served := map[targets.Key]bool{}
-				q, _, end := s.running(workers.PoolConfig{Workers: n, Timeout: time.Hour, Listener: listener{func(queue.Item) {}, func(_ queue.Item, r workers.Result) {
+				q, _, end := s.running(workers.PoolConfig{Workers: n, Timeout: time.Hour, Listener: listener{func(queue.Item) {}, func(r workers.Outcome) {
 					mu.Lock()
 					defer mu.Unlock()
 					if r.Err == nil {
@@ -110,7 +110,7 @@ func TestABurstDelaysNoOtherNamespace(t *testing.T) {
 		s.give("p/user", "1")
 		s.syncer.Sink = slow{}
 		settled := make(chan time.Time, 1)
-		q, _, end := s.running(workers.PoolConfig{Workers: 4, Listener: listener{func(queue.Item) {}, func(_ queue.Item, r workers.Result) {
+		q, _, end := s.running(workers.PoolConfig{Workers: 4, Listener: listener{func(queue.Item) {}, func(r workers.Outcome) {
 			if r.Key.Namespace() == "other" {
 				settled <- time.Now()
 			}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -30,16 +31,38 @@ type PoolConfig struct {
 	// Grace is how long writes may continue after Run's context ends. Reads stop
 	// immediately.
 	Grace time.Duration
+	// Identity is that of the outcomes.
+	Identity string
 	// Listener, if not nil, is called with each key that a worker took. It is also called
 	// with each outcome, before the key is given back.
 	Listener Listener
 }
 
-// Listener receives the events of a pool. Several goroutines call it, and it must not
+// Outcome is the result of one sync of one target.
+type Outcome struct {
+	Result
+	Identity string // the identity that reads the target
+	Item     queue.Item
+}
+
+// Word returns the name of the outcome in metrics and traces.
+func (o Outcome) Word() string {
+	switch {
+	case o.Removed:
+		return health.OutcomeRemoved
+	case o.Err != nil:
+		return health.OutcomeFailed
+	case o.Wrote:
+		return health.OutcomeWritten
+	}
+	return health.OutcomeUnchanged
+}
+
+// Listener is told of each start and outcome. Several goroutines call it, and it must not
 // block.
 type Listener interface {
 	Started(queue.Item)
-	Settled(queue.Item, Result)
+	Settled(Outcome)
 }
 
 // Pool runs a limited number of workers.
@@ -146,7 +169,7 @@ func (p *Pool) processNext(reading, writing context.Context, busy *atomic.Int64)
 	}
 	p.syncer.Load().Sync(reading, writing, keys, func(r Result) {
 		if p.Listener != nil {
-			p.Listener.Settled(byKey[r.Key], r)
+			p.Listener.Settled(Outcome{r, p.Identity, byKey[r.Key]})
 		}
 		if r.Work > 0 {
 			p.Work.Costly(r.Key, r.Work > costlyWork)

@@ -160,11 +160,11 @@ func TestManyKeysAtOnceNeedFewFetches(t *testing.T) {
 // listener is a Listener of two functions.
 type listener struct {
 	started func(queue.Item)
-	settled func(queue.Item, workers.Result)
+	settled func(workers.Outcome)
 }
 
-func (l listener) Started(item queue.Item)                   { l.started(item) }
-func (l listener) Settled(item queue.Item, r workers.Result) { l.settled(item, r) }
+func (l listener) Started(item queue.Item)   { l.started(item) }
+func (l listener) Settled(o workers.Outcome) { l.settled(o) }
 
 func TestStartedComesBeforeTheFetchAndSettledBeforeTheKeyIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestStartedComesBeforeTheFetchAndSettledBeforeTheKeyIsGivenBack(t *testing.
 		f.values.hook = func(context.Context) { story = append(story, "fetch") }
 		q, _, end := f.running(workers.PoolConfig{Listener: listener{
 			func(item queue.Item) { story = append(story, "started by "+item.Trigger) },
-			func(item queue.Item, r workers.Result) {
+			func(r workers.Outcome) {
 				ctx, cancel := context.WithCancel(context.Background())
 				cancel()
 				story = append(story, fmt.Sprintf("settled, wrote %v, queue at rest %v", r.Wrote, q.WaitSettled(ctx) == nil))

@@ -193,8 +193,8 @@ func (p *pipeline) parts(retries int) (*conjur.Client, *variables.Client, *queue
 }
 
 // Started and Settled implement workers.Listener.
-func (p *pipeline) Started(queue.Item)                     {}
-func (p *pipeline) Settled(_ queue.Item, r workers.Result) { p.settled(r) }
+func (p *pipeline) Started(queue.Item)        {}
+func (p *pipeline) Settled(o workers.Outcome) { p.settled(o.Result) }
 
 // revoked returns the variables that a result reports as gone.
 func revoked(r workers.Result) []string {

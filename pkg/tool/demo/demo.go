@@ -77,7 +77,7 @@ type stage struct {
 
 // Settled forwards the outcome of a write. It never blocks. The stage checks the files
 // themselves; it uses the outcome only for its trigger.
-func (s *stage) Settled(o pipeline.Outcome) {
+func (s *stage) Settled(o workers.Outcome) {
 	if !o.Wrote {
 		return
 	}

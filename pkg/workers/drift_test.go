@@ -1,4 +1,4 @@
-package pipeline
+package workers
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 // Corrections are spaced more and more, and a quiet time ends the fight.
 func TestCorrectionsAreSpaced(t *testing.T) {
-	f := newFights(nil, nil, nil)
+	f := NewDrift(nil, nil, nil)
 	const key = targets.Key("secret/ns/s")
 	now := time.Now()
 	want := []time.Duration{0, 0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
