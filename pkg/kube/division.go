@@ -3,17 +3,220 @@ package kube
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
+
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/wake"
 )
+
+// claimsInterval is the time between reads of the selectors of other Deployments.
+const claimsInterval = 10 * time.Second
+
+// Division decides which namespaces this process serves, by a label selector. Each
+// Deployment publishes its selector in its Lease. The labels of a namespace and the Leases
+// alone decide (decision 062). A nil Division serves what the configuration lists.
+type Division struct {
+	client           *Client
+	namespace, lease string // of this Deployment
+	reporter         DivisionReporter
+	log              *zap.Logger
+	wake             wake.Wake
+
+	mu      sync.Mutex
+	known   bool
+	why     error    // why it is not known
+	served  []string // in ascending order
+	remarks []string // on namespaces that an older Lease has
+}
+
+// DivisionReporter is a Reporter that is also called with limitations of a subject that
+// works.
+type DivisionReporter interface {
+	Reporter
+	Remark(subject string, err error)
+}
+
+// NewDivision returns the division of the Deployment that holds a Lease. It decides on all
+// writes of the client, so it must be called before the first request.
+func (c *Client) NewDivision(namespace, lease string, reporter DivisionReporter, log *zap.Logger) *Division {
+	d := &Division{client: c, namespace: namespace, lease: lease, reporter: reporter, log: log}
+	c.Guard(d.check)
+	return d
+}
+
+// check returns why nothing may be written in a namespace now. It reads the labels and the
+// Leases at each call, so a watch that lags causes no write. Each write carries the
+// resource version of an earlier read. If the new owner wrote in between, the write
+// conflicts.
+func (d *Division) check(ctx context.Context, namespace string) error {
+	labels, err := d.client.NamespaceLabels(ctx, namespace)
+	if err != nil {
+		return unknownOwner(err)
+	}
+	claims, err := d.client.Claims(ctx, d.namespace)
+	if err != nil {
+		return unknownOwner(err)
+	}
+	if Owner(claims, labels) != d.lease {
+		return fmt.Errorf("not sent: this Deployment serves the namespace %s no longer", namespace)
+	}
+	return nil
+}
+
+// unknownOwner hides that an error is an answer of the API server, because it does not
+// answer the write.
+func unknownOwner(err error) error {
+	return fmt.Errorf("not sent: the owner of the namespace is unknown: %v", err)
+}
+
+// Run follows the namespaces and the Leases until ctx ends. It calls apply when the served
+// namespaces have changed.
+func (d *Division) Run(ctx context.Context, apply func() error) {
+	if d == nil {
+		return
+	}
+	d.set(func() { d.known, d.why, d.served, d.remarks = false, nil, nil, nil })
+	namespaces := d.client.WatchNamespaces(d)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { namespaces.Run(ctx) })
+	select {
+	case <-namespaces.Listed():
+	case <-ctx.Done():
+		return
+	}
+	changed := false
+	d.wake.Loop(ctx, func() time.Duration {
+		claims, err := d.client.Claims(ctx, d.namespace)
+		if err == nil {
+			changed = d.divide(namespaces.Stored(), claims) || changed
+		}
+		if err == nil && changed {
+			err = apply()
+			changed = err != nil
+		}
+		if ctx.Err() == nil {
+			d.reporter.Report("selectors of other Deployments", err)
+			d.set(func() { d.known, d.why = d.known || err == nil, err })
+		}
+		return claimsInterval
+	})
+}
+
+// divide decides which namespaces this process serves, and reports whether they changed.
+func (d *Division) divide(namespaces []*metav1.PartialObjectMetadata, claims []Claim) (changed bool) {
+	var served, unserved, remarks []string
+	own := slices.DeleteFunc(slices.Clone(claims), func(c Claim) bool { return c.Lease != d.lease })
+	for _, n := range namespaces {
+		owner, had := Owner(claims, n.Labels), d.Serves(n.Name)
+		switch {
+		case owner == d.lease:
+			served = append(served, n.Name)
+		case had && owner == "":
+			unserved = append(unserved, n.Name)
+		case Owner(own, n.Labels) != "":
+			remarks = append(remarks, fmt.Sprintf("not served: the selector of the older Lease %s also matches the namespace %s", owner, n.Name))
+		}
+	}
+	slices.Sort(served)
+	slices.Sort(unserved)
+	slices.Sort(remarks)
+	before := d.served
+	d.set(func() { d.served, d.remarks = served, remarks })
+	logNamespaces(d.log.Info, "Namespaces joined", without(served, before))
+	logNamespaces(d.log.Info, "Namespaces left", without(without(before, served), unserved))
+	logNamespaces(d.log.Warn, "No Deployment serves these namespaces any more; their Secrets stay as they are", unserved)
+	var conflict error
+	if len(remarks) > 0 {
+		conflict = errors.New(strings.Join(append([]string{"selectors overlap"}, brief.Some(remarks, brief.Names)...), "\n"))
+	}
+	d.reporter.Remark("selector", conflict)
+	return !slices.Equal(before, served)
+}
+
+// without returns the names that are not among others, which are in ascending order.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, among := slices.BinarySearch(others, name)
+		return among
+	})
+}
+
+// logNamespaces logs a message about some namespaces.
+func logNamespaces(log func(string, ...zap.Field), message string, namespaces []string) {
+	if len(namespaces) > 0 {
+		log(message, zap.String("namespaces", brief.List(namespaces)))
+	}
+}
+
+func (d *Division) set(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+}
+
+// Serves reports whether this process serves a namespace, as far as it knows.
+func (d *Division) Serves(namespace string) (is bool) {
+	if d == nil {
+		return true
+	}
+	d.set(func() { _, is = slices.BinarySearch(d.served, namespace) })
+	return is
+}
+
+// Served returns the namespaces that this process serves, in ascending order. Of a nil
+// Division it returns those that the configuration lists.
+func (d *Division) Served(listed []string) []string {
+	if d != nil {
+		d.set(func() { listed = d.served })
+	}
+	return listed
+}
+
+// Ready returns an error until the served namespaces are known. The remarks name those
+// that an older Lease has.
+func (d *Division) Ready() (remarks []string, err error) {
+	if d == nil {
+		return nil, nil
+	}
+	d.set(func() {
+		if remarks = d.remarks; !d.known {
+			err = errors.Join(errors.New("the namespaces of the selector are not known yet"), d.why)
+		}
+	})
+	return remarks, err
+}
+
+// Put implements Handler.
+func (d *Division) Put(_, _ *metav1.PartialObjectMetadata) { d.wake.Rouse() }
+
+// Gone implements Handler.
+func (d *Division) Gone(_, _ string) { d.wake.Rouse() }
+
+// Report implements Handler.
+func (d *Division) Report(err error) {
+	if err != nil {
+		err = fmt.Errorf("kubernetes.namespaceSelector must watch all namespaces: %w", err)
+	}
+	d.set(func() { d.why = err })
+	d.reporter.Report("watch of namespaces", err)
+}
+
+// Remark implements Handler.
+func (d *Division) Remark(err error) { d.reporter.Remark("watch of namespaces", err) }
 
 // selectorAnnotation is the annotation of a Lease with the selector of the namespaces that
 // its holder serves.

@@ -25,7 +25,7 @@ type definer struct {
 	lanes    *lanes
 	texts    *sources.TemplateTexts
 	events   *events
-	accounts *accounts
+	accounts *kube.PullSecrets
 	drift    *workers.Drift
 	troubles *health.Troubles
 	log      *zap.Logger
@@ -65,7 +65,7 @@ func (d *definer) Gone(namespace, name string) {
 // forget stops keeping a Secret in sync. The content of the Secret stays.
 func (d *definer) forget(key targets.Key) {
 	d.lanes.apply(queue.Hint{}, d.set.Delete(key))
-	d.accounts.changed(key)
+	d.accounts.Changed(key)
 	d.drift.Forget(key)
 	d.troubles.Forget(string(key))
 }
@@ -107,7 +107,7 @@ func (d *definer) define(namespace, name string, complete func(*definitions.Secr
 	d.texts.Refresh()
 	d.lanes.apply(queue.Hint{Trigger: "secret", Wakes: true}, changes)
 	d.events.defined(t)
-	d.accounts.changed(t.Key)
+	d.accounts.Changed(t.Key)
 }
 
 // parse makes one target at a time, because parsing a large map needs many times its size

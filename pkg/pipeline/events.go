@@ -33,7 +33,6 @@ const (
 	reasonStays     = "RestartFailed"
 	reasonReverted  = "RestartReverted"
 	reasonExpiring  = "Expiring"
-	reasonNoPull    = "PullSecretFailed"
 	reasonOnDisk    = "SecretsOnDisk"
 	reasonContested = "Contested"
 )

@@ -28,7 +28,7 @@ type secrets struct {
 	settings    *settings
 	set         *records.Set
 	cluster     *kube.Client
-	division    *division // nil: the configuration lists the namespaces
+	division    *kube.Division // nil: the configuration lists the namespaces
 	troubles    *health.Troubles
 	definitions *definer
 	restarts    *notify.Restarts
@@ -46,7 +46,9 @@ func (s *secrets) prime(context.Context) {}
 // follow the same Secrets, and adds new ones.
 func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 	there := s.watches()
-	for namespace, names := range s.division.of(cfg.Kubernetes).Watched() {
+	k := cfg.Kubernetes
+	k.Namespaces = s.division.Served(k.Namespaces)
+	for namespace, names := range k.Watched() {
 		if i := slices.IndexFunc(there, func(w *sources.Secrets) bool { return w.Namespace == namespace && slices.Equal(w.Names, names) }); i >= 0 {
 			all = append(all, there[i])
 			continue
@@ -93,7 +95,7 @@ func (s *secrets) sources() []source {
 
 // known returns the namespaces whose Secrets are not all known.
 func (s *secrets) known() error {
-	if _, err := s.division.ready(); err != nil {
+	if _, err := s.division.Ready(); err != nil {
 		return err
 	}
 	for _, watch := range s.watches() {
@@ -117,7 +119,7 @@ func (s *secrets) knows(namespace, secret string) bool {
 // ready returns an error if some readable Secrets are not known yet. It only remarks on
 // namespaces that Syncer may not read, unless no Secret at all may be read.
 func (s *secrets) ready() (remarks []string, err error) {
-	others, err := s.division.ready()
+	others, err := s.division.Ready()
 	if err != nil {
 		return nil, err
 	}

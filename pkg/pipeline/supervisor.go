@@ -27,7 +27,7 @@ type supervisor struct {
 	set      *records.Set    // of files
 	metrics  *health.Metrics // nil if no server exposes them
 	cluster  *kube.Client    // nil if not needed
-	division *division       // nil without a selector
+	division *kube.Division  // nil without a selector
 	started  time.Time
 
 	mu      sync.Mutex
@@ -46,7 +46,8 @@ func newSupervisor(settings *settings, parts Parts, set *records.Set) (s *superv
 		s.cluster, err = connect.Kubernetes(cfg.Kubernetes, connect.Options{Version: parts.Version, Log: parts.Log})
 	}
 	if err == nil && cfg.Kubernetes.NamespaceSelector != "" {
-		s.division = newDivision(cfg.Kubernetes, s.cluster, parts.Log)
+		election := cfg.Kubernetes.LeaderElection
+		s.division = s.cluster.NewDivision(election.Namespace, election.Lease, health.NewTroubles(parts.Log), parts.Log)
 	}
 	return s, err
 }
@@ -158,7 +159,7 @@ func (s *supervisor) work(ctx context.Context) error {
 	}
 	defer s.show(nil)
 	var dividing sync.WaitGroup
-	dividing.Go(func() { s.division.run(intake, p.rewatch) })
+	dividing.Go(func() { s.division.Run(intake, p.rewatch) })
 	p.ending.untilDone(intake)
 	stop()
 	dividing.Wait()

@@ -85,7 +85,7 @@ type pipeline struct {
 
 // newPipeline wires the parts as the configuration in effect says. They do nothing yet.
 // cluster is nil if no part needs it.
-func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *health.Metrics, cluster *kube.Client, division *division) (*pipeline, error) {
+func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *health.Metrics, cluster *kube.Client, division *kube.Division) (*pipeline, error) {
 	cfg, lanes, listeners, troubles := settings.config(), &lanes{}, &listeners{}, health.NewTroubles(parts.Log)
 	p := &pipeline{
 		parts: parts, settings: settings, set: set, metrics: metrics, troubles: troubles,
@@ -147,15 +147,15 @@ func (p *pipeline) wireFiles(cfg *config.Config, cluster *kube.Client) {
 
 // wireSecrets wires the Kubernetes Secrets: what defines them, what reports on them, and
 // what rotates the sets in them.
-func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client, division *division) {
+func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client, division *kube.Division) {
 	p.clients.MayWrite = cluster.MayWrite
 	sink := kubesecrets.New(cluster.Core)
 	sink.Remarker = p.troubles
 	s := &secrets{settings: p.settings, set: p.set, cluster: cluster, division: division, texts: p.texts, troubles: p.troubles}
 	events := newEvents(p.set, cluster, p.metrics, p.troubles)
 	events.restarts = newRestarts(cfg, cluster, events, p.troubles, p.parts.Log)
-	events.restarts.Serves = division.serves
-	accounts := newAccounts(p.set, cluster, s.knows, events, p.troubles, p.parts.Log)
+	events.restarts.Serves = division.Serves
+	accounts := cluster.NewPullSecrets(p.set, s.knows, events.recorder, p.troubles, p.parts.Log)
 	drift := workers.NewDrift(p.lanes, events, p.metrics)
 	s.definitions = &definer{
 		settings: p.settings, set: p.set, lanes: p.lanes, texts: p.texts, events: events, accounts: accounts, drift: drift,
