@@ -96,8 +96,8 @@ func (e *events) Settled(o workers.Outcome) {
 }
 
 // Expires reports on a Secret that a certificate in it expires soon.
-func (e *events) Expires(key targets.Key, n notice) {
-	e.event(key, corev1.EventTypeWarning, reasonExpiring, n.String())
+func (e *events) Expires(key targets.Key, notice string) {
+	e.event(key, corev1.EventTypeWarning, reasonExpiring, notice)
 }
 
 // Contested reports on a Secret that another client keeps changing it.

@@ -6,6 +6,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -27,8 +28,6 @@ type (
 	AskedListener interface {
 		Asked(identity string, e conjur.Exchange)
 	}
-	// expiryListener is called with each notice of a certificate that expires soon.
-	expiryListener interface{ Expires(targets.Key, notice) }
 )
 
 // listeners are all registered listeners.
@@ -36,7 +35,6 @@ type listeners struct {
 	settled []SettledListener
 	held    []HeldListener
 	asked   []AskedListener
-	expires []expiryListener
 }
 
 // add registers somebody for every event that it implements; nil is ignored.
@@ -49,9 +47,6 @@ func (ls *listeners) add(somebody any) {
 	}
 	if l, ok := somebody.(AskedListener); ok {
 		ls.asked = append(ls.asked, l)
-	}
-	if l, ok := somebody.(expiryListener); ok {
-		ls.expires = append(ls.expires, l)
 	}
 }
 
@@ -70,6 +65,11 @@ func (l troubleLog) Settled(o workers.Outcome) {
 		l.Report(subject, nil)
 	}
 }
+
+// expiries adapts the notices of certificates that expire soon to a listener.
+type expiries struct{ *notify.Expiring }
+
+func (e expiries) Settled(o workers.Outcome) { e.Check(o.Key, o.After.Expires) }
 
 // counts adapts the metrics to a listener.
 type counts struct{ *health.Metrics }

@@ -73,12 +73,13 @@ type pipeline struct {
 	complete func(context.Context) error // of a job
 
 	// What the destination decides:
-	destination destination
-	inventory   inventory
-	sink        workers.Sink
-	rotations   *rotations
-	results     sources.Results // nil: a watch reports changes by others
-	closing     []func()        // at the end
+	destination    destination
+	inventory      inventory
+	sink           workers.Sink
+	rotations      *rotations
+	results        sources.Results       // nil: a watch reports changes by others
+	expiryListener notify.ExpiryListener // may be nil
+	closing        []func()              // at the end
 
 	running runner // runs the sources; it has no context before the start and after the end
 }
@@ -105,8 +106,8 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 	if p.app != nil {
 		p.app.known, p.announcer, p.sink = p.inventory.known, p.app, journaled{p.sink, p.app}
 	}
-	expiring := newExpiring(lanes, listeners, parts.Log)
-	listeners.add(expiring)
+	expiring := notify.NewExpiring(lanes.expiries, p.expiryListener, parts.Log)
+	listeners.add(expiries{expiring})
 	listeners.add(parts.Listener)
 	if parts.Traces != nil {
 		listeners.add(spans{})
@@ -174,6 +175,7 @@ func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client, divisio
 		s.tasks = append(s.tasks, events.restarts, drift)
 	}
 	p.listeners.add(events)
+	p.expiryListener = events
 	p.listeners.add(drift)
 	p.listeners.add(s.rotations)
 	p.closing = append(p.closing, p.metrics.WatchSets(s.rotations.measured), s.rotations.close)

@@ -1,4 +1,4 @@
-package pipeline
+package notify
 
 import (
 	"context"
@@ -12,16 +12,14 @@ import (
 
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
-	"github.com/secretsync/syncer/pkg/workers"
 )
 
 // TestACertificateIsSaidToExpireAtEachNoticeOnce, whatever looks at it.
 func TestACertificateIsSaidToExpireAtEachNoticeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.WarnLevel)
-		l, all := &lane{targets: (&records.Set{}).Lane("")}, &lanes{}
-		all.set([]*lane{l})
-		e := newExpiring(all, &listeners{}, zap.New(core))
+		lane := (&records.Set{}).Lane("")
+		e := NewExpiring(lane.Expiries, nil, zap.New(core))
 		ctx, stop := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer stop()
@@ -29,11 +27,11 @@ func TestACertificateIsSaidToExpireAtEachNoticeOnce(t *testing.T) {
 
 		const key, other, day = targets.Key("file/tls"), targets.Key("file/db"), 24 * time.Hour
 		settle := func(key targets.Key, expires time.Time) {
-			l.targets.Put(&targets.Target{Key: key})
-			r, _ := l.targets.Begin(key)
+			lane.Put(&targets.Target{Key: key})
+			r, _ := lane.Begin(key)
 			r.Status.Expires = targets.Expiry{At: expires, Variable: "shop/tls"}
-			after, _ := l.targets.Settle(r)
-			e.Settled(workers.Outcome{Result: workers.Result{Key: key, After: after}})
+			after, _ := lane.Settle(r)
+			e.Check(key, after.Expires)
 		}
 		said := func(when string, want int) {
 			t.Helper()
@@ -58,7 +56,7 @@ func TestACertificateIsSaidToExpireAtEachNoticeOnce(t *testing.T) {
 		said("long afterwards", 0)
 		settle(key, time.Now().Add(3*day))
 		said("another, for three days", 1)
-		l.targets.Delete(key)
+		lane.Delete(key)
 		time.Sleep(10 * day)
 		said("gone", 0)
 		if len(e.said) > 0 {
