@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/secretsync/syncer/pkg/pipeline/rotators"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/rotation"
+	"github.com/secretsync/syncer/pkg/rotation/witnesses"
 	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -33,14 +36,14 @@ type rotations struct {
 }
 
 // rotating rotates sets next to the lanes. It has a separate queue, so that a slow
-// database does not delay deliveries. It tracks which versions the Secrets show, and
-// records rotation events on them.
+// database does not delay deliveries. It
+// records rotation events on the Secrets that show the sets.
 type rotating struct {
 	of      *rotations
 	rotator *rotation.Rotator
 	client  *conjur.Client // the next rotating reuses it if possible
 
-	shown *shown
+	witnesses *witnesses.Witnesses
 }
 
 // prepare returns what rotates the sets of a configuration, or nil if there are none. If
@@ -53,8 +56,15 @@ func (rs *rotations) prepare(before, cfg *config.Config) (r *rotating, err error
 	case len(cfg.Rotation.Sets) == 0:
 		return nil, nil
 	}
-	r = &rotating{of: rs, shown: newShown(cfg.Rotation.Sets)}
-	parts := rotators.Parts{Options: rs.clients, Cluster: rs.secrets.cluster, Targets: r, Listener: r}
+	namespaces := map[string][]string{}
+	for _, set := range cfg.Rotation.Sets {
+		namespaces[set.Set] = set.Confirm.Namespaces
+	}
+	r = &rotating{of: rs, witnesses: witnesses.New(witnesses.Config{
+		Namespaces: namespaces, Targets: rs.set, Cluster: rs.secrets.cluster, Process: rs,
+		Timeout: func() time.Duration { return rs.settings.config().Conjur.HTTPTimeout },
+	})}
+	parts := rotators.Parts{Options: rs.clients, Cluster: rs.secrets.cluster, Targets: r.witnesses, Listener: r}
 	if cfg.Kubernetes.LeaderElection.Enabled {
 		parts.Lease = cfg.Kubernetes.LeaderElection.Duration
 	}
@@ -122,7 +132,7 @@ func (rs *rotations) Settled(o workers.Outcome) {
 	}
 	namespace := rs.events.reference(o.Key).Namespace
 	for set, has := range o.After.Sets {
-		if !has.Claimed && r.shown.permitted(set, namespace) {
+		if !has.Claimed && r.witnesses.Permits(set, namespace) {
 			r.rotator.Delivered(set, namespace)
 		}
 	}
@@ -139,7 +149,7 @@ func (r *rotating) Rotated(e rotation.Event) {
 		r.of.metrics.Rotated(e.Set, e.Result)
 	}
 	for _, record := range r.of.set.Showing(e.Set) {
-		if r.shown.counted(e.Set, record) {
+		if r.witnesses.Counted(e.Set, record) {
 			r.of.events.event(record.Spec.Key, kind, e.Reason, e.Set+": "+e.Message)
 		}
 		if e.Reason != rotation.EventWaiting {
@@ -150,3 +160,39 @@ func (r *rotating) Rotated(e rotation.Event) {
 
 // Failed implements rotation.Listener.
 func (r *rotating) Failed(set, step string) { r.of.metrics.RotationFailed(set, step) }
+
+// Watches implements witnesses.Process, like IdentityOf, IdentitiesOf and Client.
+func (rs *rotations) Watches() (all []witnesses.Watch) {
+	for _, watch := range rs.secrets.watches() {
+		all = append(all, witnesses.Watch{Namespace: watch.Namespace, Incomplete: watch.Complete(), Unread: watch.Unread()})
+	}
+	return all
+}
+
+func (rs *rotations) IdentityOf(namespace, secret string) string {
+	if identity, ok := rs.settings.config().IdentityOf(namespace, secret); ok {
+		return identity.Name
+	}
+	return ""
+}
+
+func (rs *rotations) IdentitiesOf(namespace string) (names []string) {
+	for _, identity := range rs.settings.config().Identities {
+		if slices.ContainsFunc(identity.Secrets, func(s string) bool { return strings.HasPrefix(s, namespace+"/") }) {
+			names = append(names, identity.Name)
+		}
+	}
+	if identity, ok := rs.settings.config().IdentityOf(namespace, ""); ok {
+		names = append(names, identity.Name)
+	}
+	return names
+}
+
+func (rs *rotations) Client(identity string) *conjur.Client {
+	lanes := rs.lanes.all()
+	i := slices.IndexFunc(lanes, func(l *lane) bool { return l.identity.Name == identity })
+	if i < 0 {
+		return nil
+	}
+	return lanes[i].client
+}

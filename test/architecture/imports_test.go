@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"pkg/secret":   {},
 	"pkg/conjur":   {"internal", "pkg/secret"},
 	"pkg/kube":     {"internal", "pkg/targets"},
-	"pkg/rotation": {"internal", "pkg/conjur", "pkg/kube", "pkg/notify", "pkg/queue", "pkg/render", "pkg/rotation/versions", "pkg/secret", "pkg/targets"},
+	"pkg/rotation": {"internal", "pkg/conjur", "pkg/kube", "pkg/notify", "pkg/queue", "pkg/render", "pkg/rotation/versions", "pkg/secret", "pkg/sinks", "pkg/targets"},
 	"pkg/health":   {"internal", "pkg/targets"},
 	"pkg/tool":     {"config", "deploy/chart", "internal", "pkg/conjur", "pkg/conjurd", "pkg/kube", "pkg/pipeline", "pkg/queue", "pkg/render", "pkg/rotation", "pkg/rotation/versions", "pkg/secret", "pkg/sinks", "pkg/targets", "pkg/workers"},
 	"pkg/conjurd":  {},

@@ -1,4 +1,6 @@
-package pipeline
+// Package witnesses finds the Secrets that show sets of versions. The gates of a rotation
+// wait for them.
+package witnesses
 
 import (
 	"context"
@@ -9,18 +11,52 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// shown tracks the Secrets that show sets of versions. A Secret counts if this process
+// Config says which Secrets may be witnesses, and who knows about them.
+type Config struct {
+	// Namespaces has the sets, each with the namespaces that count for it. A set without
+	// namespaces counts all.
+	Namespaces map[string][]string
+	Targets    *records.Set
+	Cluster    *kube.Client
+	Process    Process
+	// Timeout returns the limit of one request.
+	Timeout func() time.Duration
+}
+
+// Process knows the identities and watches of this process.
+type Process interface {
+	// Watches returns the present state of the watches on Secrets.
+	Watches() []Watch
+	// IdentityOf names the identity that serves a Secret; "" is also the name of the
+	// default identity.
+	IdentityOf(namespace, secret string) string
+	// IdentitiesOf names the identities that serve Secrets of a namespace.
+	IdentitiesOf(namespace string) []string
+	// Client returns the client of an identity, or nil if no identity has the name now.
+	Client(identity string) *conjur.Client
+}
+
+// Watch is the state of a watch on Secrets.
+type Watch struct {
+	Namespace  string   // "" means all namespaces
+	Incomplete error    // why not all its Secrets are known
+	Unread     []string // the namespaces that Syncer may not read
+}
+
+// Witnesses are the Secrets that show sets of versions. A Secret counts if this process
 // delivered the set to it. If only an earlier process did, its identity must be permitted
-// to read the set. A Secret's own metadata is only a claim (decision 034).
-type shown struct {
-	permits map[string][]string // :: set → the namespaces that count; empty means all
+// to read the set. A Secret's own metadata is only a claim (decision 034). It implements
+// rotation.Targets.
+type Witnesses struct {
+	config Config
 
 	mu      sync.Mutex
 	earlier map[targets.Key]map[string]targets.DeliveredSet // not yet delivered by this process
@@ -30,60 +66,57 @@ type shown struct {
 	rights  map[access]right
 }
 
-func newShown(sets []config.RotatedSet) *shown {
-	s := &shown{
-		permits: map[string][]string{}, earlier: map[targets.Key]map[string]targets.DeliveredSet{},
+// New returns witnesses that have not been asked.
+func New(config Config) *Witnesses {
+	return &Witnesses{
+		config: config, earlier: map[targets.Key]map[string]targets.DeliveredSet{},
 		counts: map[string]map[targets.Key]bool{}, unread: map[string]time.Time{}, rights: map[access]right{},
 	}
-	for _, set := range sets {
-		s.permits[set.Set] = set.Confirm.Namespaces
-	}
-	return s
 }
 
-// permitted reports whether a namespace counts for a set, according to the configuration.
-func (s *shown) permitted(set, namespace string) bool {
-	namespaces := s.permits[set]
+// Permits reports whether a namespace counts for a set, according to the configuration.
+func (w *Witnesses) Permits(set, namespace string) bool {
+	namespaces := w.config.Namespaces[set]
 	return len(namespaces) == 0 || slices.Contains(namespaces, namespace)
 }
 
-// counted reports whether a Secret showed a set in the last inspection.
-func (s *shown) counted(set string, r records.Record) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.counts[set][r.Spec.Key]
+// Counted reports whether a Secret showed a set in the last inspection.
+func (w *Witnesses) Counted(set string, r records.Record) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.counts[set][r.Spec.Key]
 }
 
 // inspection is one look at the Secrets that show a set.
 type inspection struct {
-	rotating *rotating
-	set      string
-	found    []rotation.Shown
-	counts   map[targets.Key]bool
+	witnesses *Witnesses
+	set       string
+	found     []rotation.Shown
+	counts    map[targets.Key]bool
 }
 
 // Shown implements rotation.Targets.
-func (r *rotating) Shown(ctx context.Context, set string) ([]rotation.Shown, error) {
-	refused, known, err := r.refused()
+func (w *Witnesses) Shown(ctx context.Context, set string) ([]rotation.Shown, error) {
+	refused, known, err := w.refused()
 	if err != nil {
 		return nil, err
 	}
-	all := slices.DeleteFunc(r.of.set.Showing(set), func(record records.Record) bool {
-		return !r.shown.permitted(set, record.Spec.Secret.Namespace)
+	all := slices.DeleteFunc(w.config.Targets.Showing(set), func(record records.Record) bool {
+		return !w.Permits(set, record.Spec.Secret.Namespace)
 	})
-	s := inspection{rotating: r, set: set, counts: map[targets.Key]bool{}}
-	crowds := r.crowds()
-	r.askRights(ctx, s.questions(all, refused, known, crowds))
+	s := inspection{witnesses: w, set: set, counts: map[targets.Key]bool{}}
+	crowds := w.crowded()
+	w.askRights(ctx, s.questions(all, refused, known, crowds))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	for namespace, since := range refused {
-		if !known[namespace] && r.mayShow(namespace, set) {
+		if !known[namespace] && w.mayShow(namespace, set) {
 			s.blind(namespace, since, "Syncer may not read its Secrets")
 		}
 	}
 	for namespace, since := range crowds {
-		if r.mayShow(namespace, set) {
+		if w.mayShow(namespace, set) {
 			s.blind(namespace, since, "it has more Secrets than namespaceMemory allows Syncer to follow")
 		}
 	}
@@ -92,43 +125,41 @@ func (r *rotating) Shown(ctx context.Context, set string) ([]rotation.Shown, err
 			return nil, err
 		}
 	}
-	r.shown.mu.Lock()
-	defer r.shown.mu.Unlock()
-	r.shown.counts[set] = s.counts
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[set] = s.counts
 	return s.found, nil
 }
 
 // refused returns the namespaces whose Secrets Syncer may not read, and since when. known
 // contains those whose Secrets were all read before. The error says that other Secrets
 // are not all known yet.
-func (r *rotating) refused() (refused map[string]time.Time, known map[string]bool, err error) {
+func (w *Witnesses) refused() (refused map[string]time.Time, known map[string]bool, err error) {
 	refused, known = map[string]time.Time{}, map[string]bool{}
-	s := r.shown
-	for _, watch := range r.of.secrets.watches() {
-		incomplete, namespaces := watch.Complete(), watch.Unread()
-		if incomplete != nil && len(namespaces) == 0 {
-			return nil, nil, incomplete
+	for _, watch := range w.config.Process.Watches() {
+		if watch.Incomplete != nil && len(watch.Unread) == 0 {
+			return nil, nil, watch.Incomplete
 		}
-		for _, namespace := range namespaces {
-			refused[namespace], known[namespace] = time.Now(), incomplete == nil && watch.Namespace != ""
+		for _, namespace := range watch.Unread {
+			refused[namespace], known[namespace] = time.Now(), watch.Incomplete == nil && watch.Namespace != ""
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	remember(&s.unread, refused)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	remember(&w.unread, refused)
 	return refused, known, nil
 }
 
-// crowds returns the namespaces whose Secrets are not all known, because the budget has no
+// crowded returns the namespaces whose Secrets are not all known, because the budget has no
 // room for them, and since when.
-func (r *rotating) crowds() map[string]time.Time {
+func (w *Witnesses) crowded() map[string]time.Time {
 	crowds := map[string]time.Time{}
-	for _, namespace := range r.of.set.Crowds() {
+	for _, namespace := range w.config.Targets.Crowds() {
 		crowds[namespace] = time.Now()
 	}
-	r.shown.mu.Lock()
-	defer r.shown.mu.Unlock()
-	remember(&r.shown.crowds, crowds)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	remember(&w.crowds, crowds)
 	return crowds
 }
 
@@ -145,22 +176,22 @@ func remember(before *map[string]time.Time, now map[string]time.Time) {
 // questions returns the permissions that decide which Secrets show the set.
 func (s *inspection) questions(all []records.Record, refused map[string]time.Time, known map[string]bool, crowds map[string]time.Time) (ask []access) {
 	for namespace := range crowds {
-		if s.rotating.shown.permitted(s.set, namespace) {
-			for _, identity := range s.rotating.identitiesOf(namespace) {
+		if s.witnesses.Permits(s.set, namespace) {
+			for _, identity := range s.witnesses.config.Process.IdentitiesOf(namespace) {
 				ask = append(ask, access{identity, s.set})
 			}
 		}
 	}
 	for namespace := range refused {
-		if !known[namespace] && s.rotating.shown.permitted(s.set, namespace) {
-			for _, identity := range s.rotating.identitiesOf(namespace) {
+		if !known[namespace] && s.witnesses.Permits(s.set, namespace) {
+			for _, identity := range s.witnesses.config.Process.IdentitiesOf(namespace) {
 				ask = append(ask, access{identity, s.set})
 			}
 		}
 	}
 	for _, record := range all {
 		if has, known := record.Status.Sets[s.set]; !known || has.Claimed || record.Status.Err != nil {
-			ask = append(ask, access{s.rotating.identityOf(record), s.set})
+			ask = append(ask, access{s.witnesses.identityOf(record), s.set})
 		}
 	}
 	return ask
@@ -168,9 +199,9 @@ func (s *inspection) questions(all []records.Record, refused map[string]time.Tim
 
 // mayShow reports whether the Secrets of a namespace may show a set. An unknown
 // permission counts as permitted.
-func (r *rotating) mayShow(namespace, set string) bool {
-	return r.shown.permitted(set, namespace) && slices.ContainsFunc(r.identitiesOf(namespace), func(identity string) bool {
-		right := r.shown.right(access{identity, set})
+func (w *Witnesses) mayShow(namespace, set string) bool {
+	return w.Permits(set, namespace) && slices.ContainsFunc(w.config.Process.IdentitiesOf(namespace), func(identity string) bool {
+		right := w.right(access{identity, set})
 		return right.may || !right.known
 	})
 }
@@ -180,7 +211,7 @@ func (s *inspection) look(ctx context.Context, record records.Record, refused ma
 	namespace, status := record.Spec.Secret.Namespace, record.Status
 	has, known := status.Sets[s.set]
 	delivered := known && !has.Claimed
-	if right := s.rotating.shown.right(access{s.rotating.identityOf(record), s.set}); !delivered || status.Err != nil {
+	if right := s.witnesses.right(access{s.witnesses.identityOf(record), s.set}); !delivered || status.Err != nil {
 		if right.known && !right.may {
 			return nil // its identity never had the permission, or lost it
 		}
@@ -195,7 +226,7 @@ func (s *inspection) look(ctx context.Context, record records.Record, refused ma
 	if !known {
 		var was bool
 		var err error
-		has, was, err = s.rotating.before(ctx, record.Spec, s.set)
+		has, was, err = s.witnesses.before(ctx, record.Spec, s.set)
 		switch {
 		case apierrors.IsForbidden(err):
 			s.blind(namespace, time.Now(), "Syncer may not read its Secrets")
@@ -226,44 +257,43 @@ func (s *inspection) blind(namespace string, since time.Time, why string) {
 
 // before returns what a Secret shows from the delivery of an earlier process. It reads
 // the Secret once.
-func (r *rotating) before(ctx context.Context, t *targets.Target, set string) (has targets.DeliveredSet, was bool, err error) {
-	s := r.shown
-	s.mu.Lock()
-	sets, known := s.earlier[t.Key]
-	s.mu.Unlock()
+func (w *Witnesses) before(ctx context.Context, t *targets.Target, set string) (has targets.DeliveredSet, was bool, err error) {
+	w.mu.Lock()
+	sets, known := w.earlier[t.Key]
+	w.mu.Unlock()
 	if !known {
-		ctx, cancel := context.WithTimeout(ctx, r.of.settings.config().Conjur.HTTPTimeout)
+		ctx, cancel := context.WithTimeout(ctx, w.config.Timeout())
 		defer cancel()
-		about, err := r.of.secrets.cluster.Metadata(ctx, t.Secret.Namespace, t.Secret.Name)
+		about, err := w.config.Cluster.Metadata(ctx, t.Secret.Namespace, t.Secret.Name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return has, false, err
 		}
 		sets = kubesecrets.SetsOf(about)
-		s.mu.Lock()
-		s.earlier[t.Key] = sets
-		s.mu.Unlock()
+		w.mu.Lock()
+		w.earlier[t.Key] = sets
+		w.mu.Unlock()
 	}
 	has, was = sets[set]
 	return has, was, nil
 }
 
 // Since implements rotation.Targets.
-func (r *rotating) Since(ctx context.Context, variables []string) (since time.Time, err error) {
-	if _, _, err := r.refused(); err != nil {
+func (w *Witnesses) Since(ctx context.Context, variables []string) (since time.Time, err error) {
+	if _, _, err := w.refused(); err != nil {
 		return since, err
 	}
 	for _, id := range variables {
-		has := r.of.set.ByVariable(id)
+		has := w.config.Targets.ByVariable(id)
 		var ask []access
 		for _, record := range has {
-			ask = append(ask, access{r.identityOf(record), id})
+			ask = append(ask, access{w.identityOf(record), id})
 		}
-		r.askRights(ctx, ask)
+		w.askRights(ctx, ask)
 		for i, record := range has {
-			if !r.shown.right(ask[i]).may {
+			if !w.right(ask[i]).may {
 				continue
 			}
-			about, err := r.of.secrets.cluster.Metadata(ctx, record.Spec.Secret.Namespace, record.Spec.Secret.Name)
+			about, err := w.config.Cluster.Metadata(ctx, record.Spec.Secret.Namespace, record.Spec.Secret.Name)
 			switch made := about.CreationTimestamp.Time; {
 			case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 			case err != nil:

@@ -1,10 +1,9 @@
-package pipeline
+package witnesses
 
 import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,27 +25,26 @@ type right struct {
 }
 
 // right returns the last answer.
-func (s *shown) right(a access) right {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rights[a]
+func (w *Witnesses) right(a access) right {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rights[a]
 }
 
 // askRights asks Conjur about the permissions that are unknown or stale. It asks for all
 // identities concurrently.
-func (r *rotating) askRights(ctx context.Context, all []access) {
+func (w *Witnesses) askRights(ctx context.Context, all []access) {
 	slices.SortFunc(all, func(a, b access) int {
 		return cmp.Or(cmp.Compare(a.identity, b.identity), cmp.Compare(a.variable, b.variable))
 	})
-	s := r.shown
 	var asking sync.WaitGroup
 	for _, a := range slices.Compact(slices.Clone(all)) {
-		before := s.right(a)
+		before := w.right(a)
 		if !before.asked.IsZero() && time.Since(before.asked) < rightFor {
 			continue
 		}
 		asking.Go(func() {
-			may, known := r.mayRead(ctx, a)
+			may, known := w.mayRead(ctx, a)
 			if ctx.Err() != nil {
 				return // that says nothing about the permission
 			}
@@ -54,9 +52,9 @@ func (r *rotating) askRights(ctx context.Context, all []access) {
 			if known || before.since.IsZero() {
 				now.since = now.asked
 			}
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.rights[a] = now
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.rights[a] = now
 		})
 	}
 	asking.Wait()
@@ -64,15 +62,13 @@ func (r *rotating) askRights(ctx context.Context, all []access) {
 
 // mayRead asks Conjur as an identity whether it may read a variable. A denial counts only
 // if the server knows the identity, because any server can answer with a bare status.
-func (r *rotating) mayRead(ctx context.Context, a access) (may, known bool) {
-	lanes := r.of.lanes.all()
-	i := slices.IndexFunc(lanes, func(l *lane) bool { return l.identity.Name == a.identity })
-	if i < 0 {
+func (w *Witnesses) mayRead(ctx context.Context, a access) (may, known bool) {
+	client := w.config.Process.Client(a.identity)
+	if client == nil {
 		return false, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.of.settings.config().Conjur.HTTPTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.config.Timeout())
 	defer cancel()
-	client := lanes[i].client
 	switch client.Check(ctx, nil, a.variable, conjur.Execute).Form {
 	case conjur.Given:
 		return true, true
@@ -84,22 +80,6 @@ func (r *rotating) mayRead(ctx context.Context, a access) (may, known bool) {
 }
 
 // identityOf names the identity that serves a Secret.
-func (r *rotating) identityOf(record records.Record) string {
-	if identity, ok := r.of.settings.config().IdentityOf(record.Spec.Secret.Namespace, record.Spec.Secret.Name); ok {
-		return identity.Name
-	}
-	return ""
-}
-
-// identitiesOf names the identities that serve Secrets of a namespace.
-func (r *rotating) identitiesOf(namespace string) (names []string) {
-	for _, identity := range r.of.settings.config().Identities {
-		if slices.ContainsFunc(identity.Secrets, func(s string) bool { return strings.HasPrefix(s, namespace+"/") }) {
-			names = append(names, identity.Name)
-		}
-	}
-	if identity, ok := r.of.settings.config().IdentityOf(namespace, ""); ok {
-		names = append(names, identity.Name)
-	}
-	return names
+func (w *Witnesses) identityOf(record records.Record) string {
+	return w.config.Process.IdentityOf(record.Spec.Secret.Namespace, record.Spec.Secret.Name)
 }
