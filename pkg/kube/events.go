@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -228,3 +229,38 @@ func (r *Recorder) allowRepeat(e *corev1.Event) {
 
 // errAbsent means that an Event has not been written yet.
 var errAbsent = errors.New("no such event yet")
+
+// The budgets of Normal Events with the same reason. An Event costs the API server about as
+// much as the write of a Secret that it reports.
+const (
+	eventsAtOnce, eventsPerSecond       = 100, 10 // of all namespaces
+	namespaceAtOnce, namespacePerSecond = 25, 1   // of one namespace
+)
+
+// eventBudget limits Normal Events, so that a change of many Secrets does not double the
+// load of the API server. One namespace cannot take the whole budget. The Recorder's lock
+// guards it.
+type eventBudget struct {
+	all        map[string]*rate.Limiter    // by reason
+	namespaces map[[2]string]*rate.Limiter // by namespace and reason
+}
+
+// allow reports whether one more Event fits the budget.
+func (b *eventBudget) allow(namespace, reason string) bool {
+	if b.all == nil {
+		b.all, b.namespaces = map[string]*rate.Limiter{}, map[[2]string]*rate.Limiter{}
+	}
+	key := [2]string{namespace, reason}
+	if b.all[reason] == nil {
+		b.all[reason] = rate.NewLimiter(eventsPerSecond, eventsAtOnce)
+	}
+	if b.namespaces[key] == nil {
+		b.namespaces[key] = rate.NewLimiter(namespacePerSecond, namespaceAtOnce)
+	}
+	return b.namespaces[key].Allow() && b.all[reason].Allow()
+}
+
+// prune drops the limiters of namespaces that have been quiet.
+func (b *eventBudget) prune() {
+	maps.DeleteFunc(b.namespaces, func(_ [2]string, l *rate.Limiter) bool { return l.Tokens() >= namespaceAtOnce })
+}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 	"sync"
+	"unicode"
 
 	"go.uber.org/zap"
 
@@ -140,4 +143,103 @@ func (a *Application) missing() (missing []records.Record) {
 		}
 	}
 	return missing
+}
+
+// Limits of MissingFile, which is for human readers.
+const (
+	mostMissing = 20  // targets
+	mostReason  = 500 // bytes of each
+	mostShown   = 4000
+)
+
+// SayMissing writes MissingFile, for people who wait and do not see the log. It does
+// nothing if everything is delivered, or once was.
+func (a *Application) SayMissing() error {
+	missing := a.missing()
+	if provided, err := a.status.Provided(); len(missing) == 0 || provided || err != nil {
+		return err
+	}
+	var text strings.Builder
+	a.mu.Lock()
+	for i, r := range missing {
+		if i == mostMissing {
+			fmt.Fprintf(&text, "and %d more\n", len(missing)-i)
+			break
+		}
+		why := "not tried yet"
+		if r.Status.Err != nil {
+			why = shorten(r.Status.Err.Error(), mostReason)
+		}
+		fmt.Fprintf(&text, "%s: %s\n", r.Spec.Key, why)
+	}
+	same := text.String() == a.said
+	a.said = text.String()
+	a.mu.Unlock()
+	if same {
+		return nil
+	}
+	return a.status.put(MissingFile, note{text: []byte(text.String()), mode: 0o644})
+}
+
+// Missing returns the content of MissingFile as one line; "" without the file.
+func (s *Status) Missing() (string, error) {
+	text, err := s.read(MissingFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return shorten(strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "; "), mostShown), err
+}
+
+// shorten returns a text as one line of printable characters.
+func shorten(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// owed is the notifications that the application has not received, for example because
+// the status folder was full or read-only.
+type owed struct {
+	update, provision bool
+	recovery          bool // of writes of earlier processes
+}
+
+func (a *Application) owe(f func(*owed)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f(&a.owed)
+}
+
+func (a *Application) owes() owed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.owed
+}
+
+// scriptsSubject is the name that Retry uses for the scripts of the status folder.
+const scriptsSubject = "scripts"
+
+// Retry repeats the work in which Updated, Provided, Recover and Status.InstallScripts
+// failed, and reports whether all of it is done. It reports the outcome of each by the
+// names of the sentinel files and "scripts".
+func (a *Application) Retry(ctx context.Context, report func(subject string, err error)) (done bool) {
+	try := func(due bool, subject string, f func() error) {
+		if due {
+			report(subject, f())
+		}
+	}
+	due := a.owes()
+	try(a.status.lacking.Load(), scriptsSubject, a.status.InstallScripts)
+	try(due.provision, ProvidedFile, a.Provided)
+	try(due.recovery, UpdatedFile, func() error { return a.Recover(ctx) })
+	try(due.update, UpdatedFile, func() error { return a.Updated(ctx) })
+	due = a.owes()
+	return !a.status.lacking.Load() && !due.provision && !due.update && !due.recovery
 }

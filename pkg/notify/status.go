@@ -1,6 +1,8 @@
 package notify
 
 import (
+	"bytes"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // The sentinel files of the status folder. The names of ProvidedFile, UpdatedFile and
@@ -136,4 +140,93 @@ func (s *Status) KeysSeen() ([]byte, error) {
 		return nil, nil
 	}
 	return text, err
+}
+
+// TakeUpdated reports whether something was updated. It deletes UpdatedFile, so that each
+// update is reported once.
+func (s *Status) TakeUpdated() (bool, error) { return s.take(UpdatedFile) }
+
+// TakeBeat reports whether the heart has beaten since the last TakeBeat. It deletes
+// AliveFile.
+func (s *Status) TakeBeat() (bool, error) { return s.take(AliveFile) }
+
+// TakeRequested reports whether the application has requested missing content. It deletes
+// RequestedFile, so that each request is accepted once.
+func (s *Status) TakeRequested() (bool, error) { return s.take(RequestedFile) }
+
+// take deletes a sentinel file. In a sticky folder, such as a volume in memory, nobody
+// may delete another user's file. Then take writes a mark as the current user. The mark
+// has the file's timestamp and thus says which file was taken.
+func (s *Status) take(name string) (bool, error) {
+	info, err := s.lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = s.in(func(root *os.Root) error { return root.Remove(name) })
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, fs.ErrNotExist): // another process took it in the meantime
+		return false, nil
+	case !errors.Is(err, fs.ErrPermission) || !info.Mode().IsRegular():
+		return false, err
+	}
+	mark := fmt.Sprintf(".%s-seen-by-%d", name, os.Geteuid()) // the same name as in the script
+	if seen, err := s.lstat(mark); err == nil && !info.ModTime().After(seen.ModTime()) {
+		return false, nil
+	}
+	if marked := s.put(mark, note{mode: 0o644, modified: info.ModTime()}); marked != nil {
+		return false, errors.Join(err, marked)
+	}
+	return true, nil
+}
+
+// scripts are for probes and hooks in containers that have a shell. Their names come from
+// the Secrets Provider.
+//
+//go:embed scripts/*.sh
+var scripts embed.FS
+
+// InstallScripts puts the scripts for probes and hooks into the status folder, where the
+// application's container can run them. It does not rewrite a script that is already
+// there with the same text.
+func (s *Status) InstallScripts() error {
+	err := s.installScripts()
+	s.lacking.Store(err != nil)
+	return err
+}
+
+func (s *Status) installScripts() error {
+	// Remove the files that a killed process left. A file that stays does no harm.
+	if temps, err := s.names(safefile.IsTempName); err == nil {
+		for _, name := range temps {
+			_ = s.remove(name)
+		}
+	}
+	entries, err := scripts.ReadDir("scripts")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, entry := range entries {
+		text, err := scripts.ReadFile("scripts/" + entry.Name())
+		if err == nil {
+			err = s.install(entry.Name(), text)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("script: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// install replaces a script atomically, because a probe may be running it.
+func (s *Status) install(name string, text []byte) error {
+	if there, err := s.read(name); err == nil && bytes.Equal(there, text) {
+		return nil
+	}
+	return s.put(name, note{text: text, mode: 0o755})
 }

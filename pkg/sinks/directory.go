@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -145,3 +147,129 @@ func wipe(parts map[string]secret.Value) {
 		v.Wipe()
 	}
 }
+
+// deepest bounds the nesting of folders that are read.
+const deepest = 64
+
+// versionReader reads the files of a version, folder by folder.
+type versionReader struct {
+	directory
+	at    string // path of the version
+	seen  stamps
+	left  int64 // bytes that may still be read
+	state State
+}
+
+// read reads the folder name in dir. Its parts are below prefix.
+func (r *versionReader) read(dir folder, name, prefix string) error {
+	r.seen[path.Join(r.at, prefix)] = look(dir, name)
+	sub, err := enter(dir, name)
+	if err != nil {
+		return err
+	}
+	defer sub.close()
+	entries, err := sub.list()
+	if err != nil {
+		return step("list the folder "+name, err)
+	}
+	for _, e := range entries {
+		part := path.Join(prefix, e.Name())
+		info, err := sub.lstat(e.Name())
+		switch {
+		case err != nil:
+			return step("look at "+part, err)
+		case info.IsDir() && strings.Count(part, "/") < deepest:
+			before := len(r.state.Parts)
+			err = r.read(sub, e.Name(), part)
+			r.state.Stale = r.state.Stale || len(r.state.Parts) == before // empty: not ours
+		case info.Mode().IsRegular():
+			err = r.file(sub, e.Name(), part, info)
+		default:
+			r.state.Stale = true
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file reads one part.
+func (r *versionReader) file(dir folder, name, part string, info fs.FileInfo) error {
+	v, whole, err := content(dir, name, info, r.left)
+	if err != nil {
+		return fmt.Errorf("%s: %w", part, err)
+	}
+	s, mode := stampOf(info), r.modes[part]
+	if mode == 0 {
+		r.state.Mode = cmp.Or(r.state.Mode, permissions(info))
+		mode = r.state.Mode
+	}
+	if !whole || r.how.otherOwner(s) || permissions(info) != mode {
+		r.state.Stale = true
+	}
+	r.state.Parts[part], r.seen[path.Join(r.at, part)] = v, s
+	r.left -= int64(v.Len())
+	return nil
+}
+
+const (
+	dataLink   = "..data"                 // the symlink to the current version
+	timeLayout = "..2006_01_02_15_04_05." // prefix of a version's name; random text follows
+)
+
+func newVersion(now time.Time) string { return now.UTC().Format(timeLayout) + rand.Text() }
+
+// isVersion reports whether newVersion could have made the name.
+func isVersion(name string) bool {
+	if len(name) <= len(timeLayout) {
+		return false
+	}
+	_, err := time.Parse(timeLayout, name[:len(timeLayout)])
+	return err == nil && safefile.IsRandomText(name[len(timeLayout):])
+}
+
+// shape is the content of a directory target's folder. Names are sorted.
+type shape struct {
+	data     string                 // destination of ..data; "" if absent or not ours
+	current  string                 // the same, if that version exists
+	versions []string               // including the current one
+	links    []string               // our symlinks, which lead to parts of the same name
+	temps    []string               // temporary symlinks
+	others   map[string]fs.FileMode // everything else, with its type
+}
+
+func scan(dir folder) (shape, error) {
+	entries, err := dir.list()
+	if err != nil {
+		return shape{}, step("list the folder", err)
+	}
+	there := shape{others: map[string]fs.FileMode{}}
+	for _, e := range entries {
+		name, to := e.Name(), ""
+		if e.Type() == fs.ModeSymlink {
+			if to, err = dir.readlink(name); err != nil {
+				return shape{}, step("read the symlink "+name, err)
+			}
+		}
+		switch {
+		case e.IsDir() && isVersion(name):
+			there.versions = append(there.versions, name)
+		case name == dataLink && isVersion(to):
+			there.data = to
+		case to == linkTo(name):
+			there.links = append(there.links, name)
+		case to != "" && safefile.IsTempName(name):
+			there.temps = append(there.temps, name)
+		default:
+			there.others[name] = e.Type()
+		}
+	}
+	if slices.Contains(there.versions, there.data) {
+		there.current = there.data
+	}
+	return there, nil
+}
+
+// linkTo returns the destination of the symlink that shows a part.
+func linkTo(name string) string { return dataLink + "/" + name }

@@ -277,3 +277,104 @@ func (f *Files) failed(t *targets.Target, err error) error {
 	}
 	return fmt.Errorf("%s: %w", filepath.Join(f.dir, t.File.Path), err)
 }
+
+// Altered returns the targets that changed since the last read or write, or whose
+// last change failed. It opens no file. A stat must show the same device, inode,
+// size, times, mode and owner. Every later write, rename, chmod or touch changes at
+// least one of these. An old kernel may give the same time to two changes within a
+// few milliseconds. There, only the next Read detects an in-place change of the
+// same size so soon after ours.
+//
+// Altered also reports targets whose pending removal failed.
+//
+// Each result is a hint: Read may find the target unchanged. Altered does not
+// report a target that was never read, because it has nothing to compare. It does
+// not report a target that was missing or removed and is still absent, so a removed
+// target costs nothing. If a stat fails, Altered reports the target, and Read
+// returns the error.
+func (f *Files) Altered(all []records.Record) []targets.Key {
+	root, err := f.root()
+	if err == nil {
+		defer root.close()
+	}
+	var altered []targets.Key
+	for _, r := range all {
+		last, seen := parseSight(r.Status.Version)
+		seen = seen && last.path == r.Spec.File.Path
+		failed := r.Status.WriteFailed || r.Status.RemovalFailed
+		if failed || seen && (err != nil || len(r.Status.Former) > 0 || !same(root, last)) {
+			altered = append(altered, r.Spec.Key)
+		}
+	}
+	return altered
+}
+
+// same reports whether everything is unchanged. It returns false for anything that
+// it cannot examine.
+func same(root folder, last sight) bool {
+	return last.shows(func(name string) (now stamp, known bool) {
+		info, err := root.lstat(name)
+		if err == nil {
+			now = stampOf(info)
+		}
+		return now, err == nil || errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// Clean removes temporary files that a killed process left next to the targets. In
+// the folder of a [targets.FormatDirectory] target it also removes temporary
+// symlinks and versions other than the current one. It keeps all other files. A
+// missing folder needs no cleaning. Errors are collected and do not stop the
+// cleaning. An invalid target, one with Faults, is skipped.
+//
+// Call it at startup, before the first Apply. If another process is changing the
+// same targets, that one change fails and is then repeated. Therefore there is no
+// lock.
+func (f *Files) Clean(ctx context.Context, ts []*targets.Target) error {
+	root, err := f.root()
+	switch {
+	case errors.Is(err, errNotMade):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", f.dir, err)
+	}
+	defer root.close()
+	var errs []error
+	cleaned := map[string]bool{} // cleaned folders
+	for _, t := range ts {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if len(t.Faults) > 0 { // its path and mode may be unknown
+			continue
+		}
+		l, err := f.layout(t)
+		if err == nil && !cleaned[l.folder()] {
+			cleaned[l.folder()] = true
+			err = clean(root, l)
+		}
+		errs = append(errs, f.failed(t, err))
+	}
+	return errors.Join(errs...)
+}
+
+// clean removes the leftovers in one target's folder.
+func clean(root folder, l layout) error {
+	dir, err := l.enter(root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer dir.close()
+	names, err := l.leftovers(dir)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, step("remove the leftover "+name, dir.removeAll(name)))
+	}
+	return errors.Join(append(errs, step("sync the folder", dir.sync()))...)
+}

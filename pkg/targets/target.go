@@ -3,8 +3,11 @@ package targets
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
+	"time"
 )
 
 // Key is a target's name in the queue, in logs and in metrics: its kind, a slash and its
@@ -237,4 +240,143 @@ type File struct {
 	Path string
 	// Mode contains only permission bits.
 	Mode fs.FileMode
+}
+
+// Override returns the target with a decision for each entry that may have a
+// node-specific variable. use decides whether the entry reads it. watch decides whether
+// Syncer watches it.
+func (t *Target) Override(use, watch func(id string) bool) *Target {
+	settled := *t
+	settled.Entries, settled.Overrides, settled.Watched = slices.Clone(t.Entries), map[string]string{}, nil
+	for i, e := range t.Entries {
+		if e.Override == "" {
+			continue
+		}
+		settled.Overrides[e.Override] = e.Variable
+		e.Override = ""
+		switch own := t.Entries[i].Override; {
+		case use(own):
+			e.Variable, e.General = own, e.Variable
+		case watch(own) && !slices.Contains(settled.Watched, own):
+			settled.Watched = append(settled.Watched, own)
+		}
+		settled.Entries[i] = e
+	}
+	return &settled
+}
+
+// Uses reports whether an entry reads the node-specific variable now.
+func (t *Target) Uses(override string) bool {
+	return slices.ContainsFunc(t.Entries, func(e Entry) bool { return e.General != "" && e.Variable == override })
+}
+
+// The limits of one Kubernetes Secret, which any user of its namespace may write. Only
+// the Secret that exceeds a limit fails.
+const (
+	// MaxDefinition limits the total size in bytes of a Secret's map and of its
+	// annotations that define its content.
+	MaxDefinition = 256 << 10
+	// MaxEntries limits the variables of a Secret, including those from a wildcard.
+	MaxEntries = 8000
+	// MaxNames limits the workloads, and the service accounts, that a Secret may name.
+	MaxNames = 50
+)
+
+// The limits of the templates in the ConfigMaps of one namespace.
+const (
+	// MaxTemplates limits the templates that all targets of a namespace use, and
+	// MaxTemplate the bytes of each.
+	MaxTemplates = 32
+	MaxTemplate  = 64 << 10
+)
+
+// The upper bounds of the memory in bytes that Syncer needs for one Kubernetes Secret.
+// One is for the Secret without its definition. One is for each entry without its texts.
+// A test measures them, and a namespace has a budget of them.
+const (
+	SecretMemory = 9 << 9
+	EntryMemory  = 1 << 10
+)
+
+// textCopies is an upper bound of the copies of a definition's texts in memory. The Secret
+// has the original. The parsed entries, and the maps that find targets, may copy parts.
+const textCopies = 3
+
+// Memory is an upper bound of the memory in bytes that Syncer needs for a Kubernetes
+// Secret, without the templates in ConfigMaps.
+func (t *Target) Memory() int {
+	size := SecretMemory + textCopies*t.Secret.Size + EntryMemory*(len(t.Secret.Hold)+len(t.Secret.LeftOut))
+	size += EntryMemory * len(t.Secret.Groups)
+	for _, part := range t.Parts() {
+		for _, e := range part.Entries {
+			size += EntryMemory + textCopies*(len(e.Variable)+len(e.Alias))
+		}
+	}
+	return size
+}
+
+// Refused returns a target that leaves the Secret unchanged. Its definition exceeds a
+// limit, so Syncer does not keep the definition.
+func (t *Target) Refused(why string) *Target {
+	s := t.Secret
+	return &Target{Key: t.Key, Faults: t.Faults, Secret: &Secret{
+		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Missing: s.Missing, Unread: s.Unread,
+		HoldAll: true, Faults: []Fault{{ConjurMapKey, why}},
+	}}
+}
+
+// TooManyEntries returns the solution for a Secret with too many entries.
+func TooManyEntries(n int) string {
+	return fmt.Sprintf("the Secret would hold %d variables, and may hold %d; divide them among several Secrets", n, MaxEntries)
+}
+
+// Expiry is the earliest expiry of a certificate in a target, and the variable with the
+// certificate. The zero Expiry means that the target has no certificate.
+type Expiry struct {
+	At       time.Time
+	Variable string
+}
+
+// First returns the earlier one of the two.
+func (e Expiry) First(other Expiry) Expiry {
+	if e.At.IsZero() || !other.At.IsZero() && other.At.Before(e.At) {
+		return other
+	}
+	return e
+}
+
+// Fault is a problem of a Secret's definition, or only a doubt about it.
+type Fault struct {
+	Place string // an annotation, or ConjurMapKey
+	Why   string // and what to do
+}
+
+// String returns the place, a colon, and the reason.
+func (f Fault) String() string { return f.Place + ": " + f.Why }
+
+// Texts returns the texts of faults.
+func Texts(faults []Fault) (texts []string) {
+	for _, f := range faults {
+		texts = append(texts, f.String())
+	}
+	return texts
+}
+
+// DefaultFileName is the default name of a group's file or folder.
+func DefaultFileName(group string, format Format) string {
+	switch format {
+	case FormatTemplate:
+		return group + ".out"
+	case FormatDirectory:
+		return group
+	}
+	return group + "." + string(format)
+}
+
+// Formats lists all formats; the first is the default.
+func Formats() []Format {
+	return []Format{
+		FormatYAML, FormatJSON, FormatDotenv, FormatBash, FormatProperties, FormatTemplate,
+		FormatJavaProperties, FormatEnvFile, FormatDirectory, FormatJWKS, FormatJWKSPublic,
+	}
 }

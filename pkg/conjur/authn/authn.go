@@ -5,10 +5,14 @@ package authn
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"strings"
 
+	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/internal/safefile"
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -56,4 +60,75 @@ func readWords(what, path string, most int) ([][]byte, error) {
 		return nil, fmt.Errorf("%s: file %s holds more than %s", what, path, map[int]string{1: "one word", 2: "a login and its key"}[most])
 	}
 	return words, nil
+}
+
+// APIKey authenticates a user or host ("host/path/name") by its API key.
+type APIKey struct {
+	URL   string // empty: {appliance}/authn
+	Login string
+	Key   secret.Value
+	// KeyFile, if set, replaces Key. It is read at every authentication. White
+	// space around the key is ignored. A login before the key replaces Login from
+	// then on, so that a rotation can alternate between two identities.
+	KeyFile string
+}
+
+// Credential implements conjur.Authenticator.
+func (a APIKey) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
+	c := conjur.Credential{URL: a.URL, Login: a.Login, ContentType: "text/plain"}
+	if a.KeyFile == "" {
+		c.Body = secret.New(bytes.Clone(a.Key.Bytes()))
+		return c, nil
+	}
+	words, err := readWords("API key", a.KeyFile, 2)
+	if err != nil {
+		return conjur.Credential{}, err
+	}
+	if len(words) == 2 {
+		c.Login, c.Alternates = string(words[0]), true
+	}
+	c.Body = secret.New(words[len(words)-1])
+	return c, nil
+}
+
+// JWT authenticates by a JSON Web Token, such as a Kubernetes service account
+// token.
+type JWT struct {
+	URL       string // as in https://host/authn-jwt/service
+	TokenPath string // path of the file with the token
+	Login     string // usually empty, because the token names the identity
+}
+
+// Credential implements conjur.Authenticator.
+func (j JWT) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
+	token, err := readWord("JWT", j.TokenPath)
+	if err != nil {
+		return conjur.Credential{}, err
+	}
+	defer clear(token)
+	return conjur.Credential{URL: j.URL, Login: j.Login, ContentType: formType, Body: tokenForm(token)}, nil
+}
+
+// Cert authenticates by a client certificate from files. It reads them at every
+// authentication.
+type Cert struct {
+	URL               string // as in https://host/authn-cert/service
+	Login             string // empty if the certificate names the identity
+	CertFile, KeyFile string // PEM; CertFile may include intermediates
+
+	last *tls.Certificate // the last certificate in use
+}
+
+// Credential implements conjur.Authenticator. Files that do not match may be in the
+// middle of a replacement. In that case it continues to use the previous
+// certificate, if there is one.
+func (c *Cert) Credential(context.Context, conjur.Send) (conjur.Credential, error) {
+	pair, err := certs.ReadPair(c.CertFile, c.KeyFile)
+	switch {
+	case err == nil:
+		c.last = &pair
+	case c.last == nil:
+		return conjur.Credential{}, fmt.Errorf("client certificate %s with the key %s: %w", c.CertFile, c.KeyFile, err)
+	}
+	return conjur.Credential{URL: c.URL, Login: hostLogin(c.Login), Certificate: c.last}, nil
 }

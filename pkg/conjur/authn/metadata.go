@@ -2,14 +2,20 @@ package authn
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/secret"
 )
 
 const (
@@ -81,3 +87,107 @@ func checkToken(service string, token []byte) error {
 
 // at returns a URL of the metadata service, with a query.
 func at(base, path string, query url.Values) string { return base + path + "?" + query.Encode() }
+
+const (
+	// azureMetadata is the address of Azure's Instance Metadata Service.
+	azureMetadata = "http://169.254.169.254"
+	azureService  = "Azure's metadata service"
+)
+
+// Azure authenticates by the token that Azure issues to a managed identity.
+type Azure struct {
+	URL      string // as in https://host/authn-azure/service
+	Login    string // of a host, with or without "host/"
+	ClientID string // of a user-assigned identity; empty selects the system-assigned one
+	Metadata string // URL of the metadata service; empty means azureMetadata
+}
+
+// Credential implements conjur.Authenticator.
+func (a Azure) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential, error) {
+	value, _, err := AzureToken(ctx, a.ClientID, "https://management.azure.com/", a.Metadata)
+	if err != nil {
+		return conjur.Credential{}, err
+	}
+	defer value.Wipe()
+	if err := checkToken(azureService, value.Bytes()); err != nil {
+		return conjur.Credential{}, err
+	}
+	return conjur.Credential{URL: a.URL, Login: hostLogin(a.Login), ContentType: formType, Body: tokenForm(value.Bytes())}, nil
+}
+
+const (
+	// gcpMetadata is the address of Google Cloud's metadata service.
+	gcpMetadata = "http://metadata.google.internal"
+	gcpService  = "Google Cloud's metadata service"
+)
+
+// GCP authenticates by the token that Google issues to an instance's service
+// account. The token names the host; the request does not.
+type GCP struct {
+	URL      string // as in https://host/authn-gcp
+	Account  string // in Conjur
+	Login    string // of a host, with or without "host/"
+	Metadata string // URL of the metadata service; empty means gcpMetadata
+}
+
+// Credential implements conjur.Authenticator.
+func (g GCP) Credential(ctx context.Context, _ conjur.Send) (conjur.Credential, error) {
+	// Without the format "full" the token does not describe the instance.
+	query := url.Values{"audience": {"conjur/" + g.Account + "/" + hostLogin(g.Login)}, "format": {"full"}}
+	base := strings.TrimRight(cmp.Or(g.Metadata, gcpMetadata), "/")
+	address := at(base, "/computeMetadata/v1/instance/service-accounts/default/identity", query)
+	body, err := askMetadata(ctx, gcpService, address, http.Header{"Metadata-Flavor": {"Google"}})
+	if err != nil {
+		return conjur.Credential{}, err
+	}
+	defer clear(body)
+	token := bytes.TrimSpace(body)
+	if err := checkToken(gcpService, token); err != nil {
+		return conjur.Credential{}, err
+	}
+	return conjur.Credential{URL: g.URL, ContentType: formType, Body: tokenForm(token)}, nil
+}
+
+// GCPToken returns an access token of the service account of the Pod or the instance, and
+// how long it is valid. An empty metadata means Google Cloud's own address.
+func GCPToken(ctx context.Context, metadata string) (secret.Value, time.Duration, error) {
+	address := strings.TrimRight(cmp.Or(metadata, gcpMetadata), "/") + "/computeMetadata/v1/instance/service-accounts/default/token"
+	body, err := askMetadata(ctx, gcpService, address, http.Header{"Metadata-Flavor": {"Google"}})
+	if err != nil {
+		return secret.Value{}, 0, err
+	}
+	return accessToken(gcpService, body)
+}
+
+// AzureToken returns an access token of the managed identity for a resource, and how long
+// it is valid. An empty metadata means Azure's own address.
+func AzureToken(ctx context.Context, clientID, resource, metadata string) (secret.Value, time.Duration, error) {
+	query := url.Values{"api-version": {"2018-02-01"}, "resource": {resource}}
+	if clientID != "" {
+		query.Set("client_id", clientID)
+	}
+	base := strings.TrimRight(cmp.Or(metadata, azureMetadata), "/")
+	body, err := askMetadata(ctx, azureService, at(base, "/metadata/identity/oauth2/token", query), http.Header{"Metadata": {"true"}})
+	if err != nil {
+		return secret.Value{}, 0, err
+	}
+	return accessToken(azureService, body)
+}
+
+// accessToken reads and clears the answer of a metadata service. Azure writes the number
+// of seconds as a text.
+func accessToken(service string, body []byte) (secret.Value, time.Duration, error) {
+	defer clear(body)
+	var answer struct {
+		AccessToken string      `json:"access_token"`
+		ExpiresIn   json.Number `json:"expires_in"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.AccessToken == "" {
+		return secret.Value{}, 0, fmt.Errorf("%s: the answer is not the JSON of a token", service)
+	}
+	seconds, err := answer.ExpiresIn.Int64()
+	if err != nil {
+		seconds = 0
+	}
+	return secret.New([]byte(answer.AccessToken)), time.Duration(min(seconds, 1<<20)) * time.Second, nil
+}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -86,4 +87,30 @@ func decodeMembers(text []byte) (ids []string) {
 		return nil
 	}
 	return ids
+}
+
+// SetsOf reads the summary of sets of versions from targets.RotationAnnotation. It
+// ignores an annotation of another form, and one that our field manager does not own.
+// Ownership proves nothing, because anybody may use the name of our field manager.
+func SetsOf(about metav1.ObjectMeta) (sets map[string]targets.DeliveredSet) {
+	owned, err := ownedFields(about.ManagedFields)
+	if err != nil || !owned.has("metadata", "annotations", targets.RotationAnnotation) {
+		return nil
+	}
+	if json.Unmarshal([]byte(about.Annotations[targets.RotationAnnotation]), &sets) != nil {
+		return nil
+	}
+	return sets
+}
+
+// encodeSets returns the annotation, or "" for no sets.
+func encodeSets(sets *map[string]targets.DeliveredSet) string {
+	if sets == nil || len(*sets) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(*sets)
+	if err != nil {
+		panic(err) // strings and numbers always encode
+	}
+	return string(text)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -151,4 +152,133 @@ func (t *Tx) deleteObject(id string, policies, factories map[string]bool) error 
 func cutLast(s string) (before, after string) {
 	i := strings.LastIndexByte(s, 0)
 	return s[:i], s[i+1:]
+}
+
+// Forget removes everything that the policies granted, permitted and annotated,
+// including on objects of other policies. It keeps memberships that follow from
+// ownership, unless owners is true.
+func (t *Tx) Forget(policies map[string]bool, owners bool) error {
+	for _, step := range []func(map[string]bool) error{
+		func(p map[string]bool) error { return t.forgetMemberships(p, owners) }, t.forgetPermissions, t.forgetAnnotations,
+	} {
+		if err := step(policies); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tx) forgetMemberships(policies map[string]bool, owners bool) error {
+	for _, k := range keys(t.members, nil) {
+		role, member := cutLast(k)
+		l, err := t.links(role, member)
+		if err != nil {
+			return err
+		}
+		granted := l.granted != nil && policies[l.granted.Policy]
+		owned := owners && l.owned != nil && policies[l.owned.Policy]
+		if granted {
+			l.granted = nil
+		}
+		if owned {
+			l.owned = nil
+		}
+		if granted || owned {
+			if err := t.putLinks(role, member, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Tx) forgetPermissions(policies map[string]bool) error {
+	var gone []Permission
+	for k, policy := range scan(t.permissions, nil) {
+		if policies[string(policy)] {
+			rest, role := cutLast(k)
+			resource, privilege := cutLast(rest)
+			gone = append(gone, Permission{Resource: resource, Privilege: privilege, Role: role})
+		}
+	}
+	for _, p := range gone {
+		if err := t.DeletePermission(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tx) forgetAnnotations(policies map[string]bool) error {
+	changed := map[string]*Object{}
+	for id, o := range t.Objects("") {
+		var kept []Annotation
+		for _, a := range o.Annotations {
+			if !policies[a.Policy] {
+				kept = append(kept, a)
+			}
+		}
+		if len(kept) < len(o.Annotations) {
+			o.Annotations = kept
+			changed[id] = o
+		}
+	}
+	for id, o := range changed {
+		if err := t.PutObject(id, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PolicyVersion is one text that was loaded into a policy.
+type PolicyVersion struct {
+	Version    uint64    `json:"version"`
+	CreatedAt  time.Time `json:"created_at"`
+	Text       string    `json:"policy_text"`
+	SHA256     string    `json:"policy_sha256"`
+	FinishedAt time.Time `json:"finished_at"`
+	ClientIP   string    `json:"client_ip"`
+	Role       string    `json:"role"`
+}
+
+// policyVersionLimit bounds the number of stored texts of a policy, as in the
+// genuine server.
+const policyVersionLimit = 20
+
+// PolicyVersions lists the stored texts, oldest first.
+func (t *Tx) PolicyVersions(policy string) ([]PolicyVersion, error) {
+	var out []PolicyVersion
+	for _, v := range scan(t.policies, prefix(policy)) {
+		var p PolicyVersion
+		if err := json.Unmarshal(v, &p); err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// AddPolicyVersion stores p under the next number and returns that number.
+func (t *Tx) AddPolicyVersion(policy string, p PolicyVersion) (uint64, error) {
+	last := uint64(0)
+	for k := range scan(t.policies, prefix(policy)) {
+		last = binary.BigEndian.Uint64([]byte(k))
+	}
+	p.Version = last + 1
+	if p.Version > policyVersionLimit {
+		if err := t.policies.Delete(valueKey(policy, p.Version-policyVersionLimit)); err != nil {
+			return 0, err
+		}
+	}
+	return p.Version, put(t.policies, valueKey(policy, p.Version), p)
+}
+
+func (t *Tx) clearPolicies(id string) error {
+	for _, k := range keys(t.policies, prefix(id)) {
+		if err := t.policies.Delete(append(prefix(id), k...)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,11 +2,18 @@ package store
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"os"
 	"slices"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // walk reads a bbolt file page by page and trusts none of its contents. bbolt
@@ -201,4 +208,97 @@ func (w *walk) read(id uint64) ([]byte, error) {
 		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
 	return p, nil
+}
+
+// examine opens the file read-only and returns the damage that it finds.
+func examine(path string, seal sealer) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return ErrForeign
+	}
+	if info.Size() == 0 {
+		return ErrTruncated
+	}
+	db, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
+	if err != nil {
+		return explain(err)
+	}
+	defer db.Close() // the file stays locked during the examination
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w, err := newWalk(f, info.Size())
+	if err != nil {
+		return err
+	}
+	return w.identify(seal)
+}
+
+// identify checks the file's format, its checksum, and the key.
+func (w *walk) identify(seal sealer) error {
+	var sum checksum
+	meta := map[string][]byte{}
+	err := w.records(func(bucket string, k, v []byte) {
+		if bucket == string(bucketMeta) {
+			meta[string(k)] = v
+			if string(k) == string(metaSum) {
+				return
+			}
+		}
+		sum.toggle(bucket, k, v)
+	})
+	if err != nil {
+		return err
+	}
+	kept, summed := meta[string(metaSum)]
+	switch f := string(meta[string(metaFormat)]); {
+	case summed && !bytes.Equal(kept, sum[:]):
+		return ErrDamaged
+	case f != format && (f != unsummed || summed):
+		return ErrForeign
+	}
+	if _, err := seal.open(meta[string(metaCheck)], "check"); err != nil {
+		return ErrWrongKey
+	}
+	return nil
+}
+
+// explain translates bbolt's errors into errors of this package.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return ErrInUse
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum),
+		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return ErrForeign
+	case err.Error() == "file size too small":
+		return ErrTruncated
+	}
+	return err
+}
+
+// checksum covers all records of a file in any order: it is the exclusive or of
+// their digests. Therefore a transaction updates it from its own changes. It
+// detects damage. It does not detect tampering, because anyone who can write the
+// file can write the checksum.
+type checksum [sha256.Size]byte
+
+// toggle adds a record, or removes it if it is included already.
+func (c *checksum) toggle(bucket string, k, v []byte) {
+	h := sha256.New()
+	var n [8]byte
+	for _, part := range [...][]byte{[]byte(bucket), k} {
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write(part)
+	}
+	h.Write(v)
+	var sum checksum
+	h.Sum(sum[:0])
+	subtle.XORBytes(c[:], c[:], sum[:])
 }

@@ -1,6 +1,10 @@
 package sinks
 
-import "golang.org/x/sys/unix"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // isBound reports whether a file system is mounted at the folder. It detects bind
 // mounts within the same file system. Before Linux 5.8 it returns false.
@@ -19,3 +23,7 @@ func onDisk(dir string) bool {
 	}
 	return uint32(s.Type) != unix.TMPFS_MAGIC && uint32(s.Type) != unix.RAMFS_MAGIC
 }
+
+// changeTime returns the time when a file's content or attributes last changed.
+// Unlike the modification time, no program can set it.
+func changeTime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
