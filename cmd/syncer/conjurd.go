@@ -25,9 +25,7 @@ func newConjurdCommand() *cobra.Command {
 		Long: `Serves the part of Conjur's API that its clients need, over TLS on loopback.
 With --dir, the server stores its data in that folder, encrypted; "conjurd init"
 prepares the folder. Without --dir, all data are lost when the server exits.
-
-It first prints the settings of a client and the address that it listens on.
-"conjurd env" prints the same settings with an API key.`,
+"conjurd env" prints the settings of a client.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readValues(&o, values, cmd.InOrStdin()); err != nil {
@@ -71,10 +69,9 @@ It first prints the settings of a client and the address that it listens on.
 	rekey := &cobra.Command{
 		Use:   "rekey --dir DIR",
 		Short: "Encrypt the data in a folder with a new data key, while the server runs",
-		Long: `Creates a new data key and encrypts all data with it. If a server serves the
-folder, that server does it; otherwise this command does. The old key is deleted
-when no data need it any longer. You can kill the command at any moment and run it
-again. Older backups need the old key: first copy data.key to them.`,
+		Long: `Creates a new data key, encrypts all data with it, and deletes the old key. A server
+of the folder may run. You can kill the command at any moment and run it again. Older
+backups need the old key: first copy data.key to them.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return home.Rekey(cmd.Context(), o, cmd.OutOrStdout()) },
 	}
 	for _, c := range []*cobra.Command{cmd, initialize, rekey} {
@@ -102,8 +99,7 @@ commands for a shell:
     eval "$(syncer conjurd env --dir conjur host/app)"
 
 LOGIN is admin, a user, or a host that --policy created; "host/" may be omitted. The
-output contains the API key. The address is the one at which the folder was last
-served.`,
+output contains the API key.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, err := home.Env(dir, args[0], url)
 			if err != nil {

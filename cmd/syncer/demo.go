@@ -17,12 +17,9 @@ func newDemoCommand() *cobra.Command {
 		Long: `Starts a Conjur-compatible server on loopback with 25 variables. Runs Syncer
 against it, over TLS, into a temporary folder. Then it rotates values, edits a
 template, revokes a variable and restores it. It shows each change when it reaches
-its file; on a terminal, in a table that is updated in place. It prints the address
-of its status page, and never shows a value.
+its file. It prints the address of its status page, and never shows a value.
 
-With --rotate, it shows a key set instead. Two programs continuously sign and
-verify tokens. Meanwhile both receive a new key and confirm it. The new key is then
-promoted, and the old one is retired.
+With --rotate, it rotates a key instead, while two programs sign and verify tokens.
 
 Exit status: 0 only if every change arrived, or no token was rejected.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

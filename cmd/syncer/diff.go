@@ -18,11 +18,10 @@ The compared Secrets are:
 - the Secrets that you name, as NAME or NAMESPACE/NAME, by their own definition
 - the Secrets of the manifests that -f names
 
-The API server is found through --kubeconfig, $KUBECONFIG, or from inside a Pod.
 The command needs the verb get for Secrets, and for ConfigMaps with templates.
 
 The state "owner" of a Secret means that its data are correct, but that another
-tool owns some of them. "syncer run" would take them over.
+tool owns some of them. "syncer run" takes them over.
 
 Exit status, like diff(1): 0 if nothing differs, 1 if something does, 2 after an
 error.`, 2,

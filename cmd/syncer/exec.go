@@ -44,18 +44,17 @@ only if all secrets were delivered. A change restarts the command, unless
 --on-change sets another effect. Without a setting, syncer polls every five minutes.
 
 With --env, the entries of a secret group become environment variables of the
-command, named by their aliases. They stay in memory and are not written to a file.
-A running command does not see changes of its environment. A restart stops it only if
-it can start with the new environment.
+command, named by their aliases, and are not written to a file. A restart stops the
+command only if it can start with the new environment.
 
 The command does not inherit Syncer's own credentials:
 - ` + strings.Join(config.CredentialVariables(), "\n- ") + `
 
 Unless the command runs as root, it also cannot read them from Syncer's memory.
 
-The command runs in the foreground, and syncer exits when the command exits. Syncer
-forwards signals to it. As the first process of a container, syncer reaps orphans.
-By default, the folder of sentinel files is a temporary folder of this container.
+Syncer forwards signals to the command, and exits when it exits. As the first process
+of a container, syncer reaps orphans. By default, the folder of sentinel files is a
+temporary folder of this container.
 
 Exit status:
 - the command's exit status, or 128 plus the number of the signal that ended it

@@ -14,14 +14,11 @@ func newExplainCommand() *cobra.Command {
   namespace, or by its key: "db", "shop/db" or "secret/shop/db"
 - with -f, a Secret of the manifest, or else a target of the manifest's workload
 
-An error in the definition of a Secret does not stop the delivery of anything
-else. The output lists such errors as "faults".
+The output lists errors in the definition of a Secret as "faults".
 
 With --node, the output lists the node-specific variables beside the general
 variables that they replace. With --values as well, a file as for render, it shows
-which of the two each entry reads.
-
-Exit status: 0, or 1 if the target does not exist or the configuration is invalid.`, 1,
+which of the two each entry reads.`, 1,
 		func(_ *cobra.Command, args []string) error { return t.Explain(args[0]) })
 	cmd.ValidArgsFunction = completer(targetsOf(&t).first).complete
 	addManifestFlags(cmd, &t)

@@ -10,11 +10,10 @@ func newMigrateCommand() *cobra.Command {
 	var t tool.Tool
 	var image string
 	var inPlace bool
-	cmd := newToolCommand(&t, "migrate", "Replace the Secrets Provider by Syncer in a manifest", `Writes the manifest, or several as one, to standard output. Syncer's image replaces
-the image of the Secrets Provider; nothing else changes. Standard error shows which
-settings Syncer reads differently, which rights are missing, and what you must
-change by hand. With --in-place, the files themselves change, and standard output
-lists them.
+	cmd := newToolCommand(&t, "migrate", "Replace the Secrets Provider by Syncer in a manifest", `Replaces the image of the Secrets Provider by Syncer's in the manifest, and writes it
+to standard output. Standard error shows which settings Syncer reads differently,
+which rights are missing, and what you must change by hand.
+With --in-place, the files themselves change, and standard output lists them.
 
 With --inject, workloads with the label of the chart's admission policy also get the
 sidecar, for clusters without that policy. The file contains the chart's values. Only

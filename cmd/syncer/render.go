@@ -16,17 +16,16 @@ id to a text or to {base64: …}. The result is:
 - with -f and without both, the manifest's Secrets on standard output as YAML,
   with the data from their conjur-map and their groups
 
-With -f, the groups are those of the workload in a manifest; validate reads it the
-same way. ConfigMaps with templates come from the same manifest. The wildcard *
-selects the variables that have a value. Like run, it omits variables that the
-format does not support. Warnings go to standard error.
+With -f, the groups are those of the workload in a manifest, and ConfigMaps with
+templates come from it too. The wildcard * selects the variables that have a value.
+Like run, it omits variables that the format does not support.
 
 With --output json, standard output is {"targets": [...]}, each with "key", "path",
 "mode" and "format". With --group there are also "parts", each with its "name" and
 its content in "base64". The name is empty, except for the format directory. For
 Secrets, standard output is a List.
 
-Exit status: 0, or 1 after an error. Then nothing is written.`, 1,
+After an error, nothing is written.`, 1,
 		func(cmd *cobra.Command, _ []string) error { return t.Render(cmd.Context(), group, out) })
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)

@@ -23,8 +23,7 @@ func newRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Rotate key sets, step by step or by configuration",
-		Long: `A key set is one variable with all versions of a key. Add a new version and promote
-it when every consumer has it. Retire the old version when no consumer needs it:
+		Long: `A key set is one variable with all versions of a key. To rotate it by hand:
 
     syncer rotate init apps/shop/jwt --random 32
     syncer rotate add apps/shop/jwt --random 32

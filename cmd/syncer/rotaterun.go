@@ -32,7 +32,7 @@ func newRotateRun() *cobra.Command {
 		Use: "run --config FILE", Short: "Rotate the sets of a configuration file, without a cluster",
 		Long: `Rotates the sets below "rotation" in the configuration file until SIGTERM, like a
 standalone Syncer in a cluster. With --once, it does the work that is due and exits;
-call it regularly. On a terminal, it shows the progress of each set.
+call it regularly.
 
 Exit status with --once: 0 if each set waits for its schedule or for its consumers,
 1 if a set could not reach that state.`,

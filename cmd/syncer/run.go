@@ -20,13 +20,10 @@ func newRunCommandFor(o *pipeline.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Deliver the configured secrets; the default command",
-		Long: `Reads the Pod's annotations, the environment and the configuration file. Fetches the
-variables from Conjur and writes them to files or to Kubernetes Secrets, as
-configured. In the modes init and application, it exits after the delivery. As a
-sidecar, it continues to keep the secrets fresh. As standalone, it does so for many
-applications.
-
-Exit status: 0 after success, 1 after an error.`,
+		Long: `Fetches the variables from Conjur and writes them to files or to Kubernetes Secrets,
+as annotations, environment and configuration file say. In the modes init and
+application, it exits after the delivery. As a sidecar, it keeps the secrets fresh,
+and as standalone those of many applications.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Sources.AnnotationsNamed = cmd.Flags().Changed("annotations")
 			return run(cmd.Context(), *o)

@@ -26,8 +26,8 @@ The connection to Conjur comes from the environment (CONJUR_APPLIANCE_URL,
 CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …).
 
 The genuine server cannot set several values at once. With --allow-non-atomic, the
-command then sets them one by one. If one fails, the command restores the earlier
-values as far as possible.`,
+command then sets them one by one. After an error, it restores the earlier values as
+far as possible.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 && file == "":

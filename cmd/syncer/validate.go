@@ -13,10 +13,9 @@ func newValidateCommand() *cobra.Command {
 problem. With -f, it checks every workload in a manifest instead, and the conjur-map
 and the groups of every Secret in the manifest.
 
-The connection (Conjur's address, account and identity) is checked with
---connection, or if a variable whose name begins with CONJUR_ is set. Otherwise,
-only the existing settings are checked, such as the annotations alone. The Pod's
-namespace (MY_POD_NAMESPACE) is checked only if such a variable is set.
+If a variable whose name begins with CONJUR_ is set, the connection (Conjur's
+address, account and identity) and MY_POD_NAMESPACE are checked too. --connection
+always checks the connection.
 
 With -f, the environment is that of the provider's container. Values of Secrets and
 ConfigMaps outside the manifest count as valid, and files of the Pod are not
@@ -24,14 +23,12 @@ checked. A Secret must have a map or a group if a workload lists it, or if it la
 the label that selects Secrets.
 
 With --values, a file as for render, a warning names each node-specific secret
-whose general variable is not in the file. Nodes without a node-specific variable
-depend on the general one.
+whose general variable is not in the file.
 
 Problems go to standard error, one per line. With --output json, standard output is
 the object {"errors": [...], "warnings": [...]}, each item with "key" and "message".
 
-Exit status: 0 if the configuration is valid, 1 if there are problems. Warnings are
-not problems, except with --strict, for a pipeline that must notice them.`, 1,
+Exit status: 0 if the configuration is valid, 1 if there are problems.`, 1,
 		func(*cobra.Command, []string) error { return t.Validate(connection, strict) })
 	cmd.Flags().BoolVar(&connection, "connection", false, "check the connection to Conjur even if no variable CONJUR_… is set")
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if there are warnings")
