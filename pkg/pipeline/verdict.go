@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
@@ -17,6 +18,31 @@ import (
 
 // ErrRevoked ends a process after a removal.
 var ErrRevoked = errors.New("a variable was deleted or revoked in Conjur, and what held its value was removed")
+
+// revocation ends the process after a removal, if the configuration says so.
+type revocation struct {
+	settings *settings
+	always   bool // in a one-shot process
+	once     sync.Once
+	removed  chan struct{} // closed when a removal ends the process
+}
+
+// Settled implements SettledListener.
+func (r *revocation) Settled(o workers.Outcome) {
+	if o.Removed && (r.always || r.settings.config().ExitOnRevoked) {
+		r.once.Do(func() { close(r.removed) })
+	}
+}
+
+// err returns ErrRevoked if the process must end because of a removal.
+func (r *revocation) err() error {
+	select {
+	case <-r.removed:
+		return ErrRevoked
+	default:
+		return nil
+	}
+}
 
 // ending decides when a pipeline ends, and whether it did its job.
 type ending interface {
