@@ -6,8 +6,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/secretsync/syncer/internal/advice"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -70,4 +74,68 @@ type Fenced interface {
 // what to do about it.
 type Checker interface {
 	Check(ctx context.Context, doc *versions.Document) []error
+}
+
+// turn returns the first name that no version has in that part. Retired versions have no
+// parts. The error means that all names are in use.
+func turn(doc *versions.Document, part string, names []string) (string, error) {
+	var taken []string
+	for _, v := range doc.Versions {
+		if v.State != versions.Retired {
+			taken = append(taken, string(v.Parts[part].Bytes()))
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(taken, name) {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("no user or host is free, because each has a version that is still valid: %q", taken)
+}
+
+// LaterError means that an act has begun and must be repeated to finish it. Nothing has
+// failed. For example, a key stays inactive for a while before it is deleted.
+type LaterError struct {
+	Why   string
+	Until time.Time // by the local clock
+}
+
+func (e *LaterError) Error() string { return e.Why }
+
+// Still reads a set again. It returns an error if the set's record of a version has
+// changed since the decision to act. The caller wipes the result.
+func Still(ctx context.Context, set func(context.Context) (*versions.Document, error), v versions.Version, state versions.State) (*versions.Document, error) {
+	doc, err := set(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, ok := doc.Version(v.ID)
+	sameLen := func(a, b secret.Value) bool { return a.Len() == b.Len() }
+	if !ok || now.State != state || now.Fence != v.Fence || !maps.EqualFunc(now.Parts, v.Parts, sameLen) {
+		doc.Wipe()
+		return nil, fmt.Errorf("the set changed after %s was checked; Syncer retries", v.ID)
+	}
+	return doc, nil
+}
+
+const namePooler = `write the database itself into "address", and a PgBouncer into "pooler"`
+
+// sqlAdvice says what to do about an answer of PostgreSQL, by its code.
+var sqlAdvice = map[string]string{
+	invalidPassword:       "check the password of the user",
+	invalidAuthorization:  "the server does not let this user log in; check pg_hba.conf and whether the role may log in",
+	insufficientPrivilege: "grant the right; \"syncer rotate check\" lists each one that is missing",
+	protocolViolation:     "so refuses a connection pooler, such as PgBouncer; " + namePooler + "; there its auth_file and stats_users need the administrator",
+	"3D000":               "there is no such database; correct the database in the address",
+	"53300":               "the server has too many sessions; end sessions or raise max_connections",
+	"57P03":               "the server refuses sessions while it starts or stops; Syncer retries",
+	"25006":               "the server is a standby; use the address of the primary",
+}
+
+// advise adds to an error of the outside what to do about it, if that is known.
+func advise(err error) error {
+	if step, ok := sqlAdvice[code(err)]; ok {
+		return advice.Add(err, step)
+	}
+	return advice.Connection(err, "add its CA certificate to the set")
 }

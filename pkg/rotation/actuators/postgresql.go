@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -191,3 +193,81 @@ func (p *PostgreSQL) InUse(ctx context.Context, v versions.Version) ([]string, e
 }
 
 func user(v versions.Version) string { return string(v.Parts[username].Bytes()) }
+
+// uses returns the sessions of role at every address, and its logins at every pooler. A
+// pooler ends the sessions of a client that is idle, while the client stays logged in.
+func (p *PostgreSQL) uses(ctx context.Context, role string) ([]string, error) {
+	found, err := p.sessions(ctx, role)
+	if err != nil || len(p.Poolers) == 0 {
+		return found, err
+	}
+	admin, err := p.adminLogin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(admin.Password)
+	for _, address := range p.Poolers {
+		clients, err := p.pooled(ctx, admin, role, address)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, clients...)
+	}
+	return found, nil
+}
+
+// pooled returns the logins of role at one PgBouncer. Where a pool has a fixed user, the
+// clients have other names, and only the pool shows the role.
+func (p *PostgreSQL) pooled(ctx context.Context, admin login, role, address string) (found []string, err error) {
+	admin.privileged = false // the console is not a database, and refuses other settings
+	conn, err := p.open(ctx, admin, address+"/pgbouncer")
+	if err != nil {
+		return nil, fmt.Errorf("the pooler %s, whose auth_file and stats_users need the administrator: %w", address, err)
+	}
+	defer conn.Close(ctx)
+	clients, err := show(ctx, conn, "CLIENTS")
+	if err != nil {
+		return nil, fmt.Errorf("the pooler %s: %w", address, err)
+	}
+	pools, err := show(ctx, conn, "POOLS")
+	if err != nil {
+		return nil, fmt.Errorf("the pooler %s: %w", address, err)
+	}
+	for _, client := range clients {
+		if client["user"] == role {
+			found = append(found, fmt.Sprintf("a client of %s at the pooler %s from %q (%q)", role, address, client["addr"], client["application_name"]))
+		}
+	}
+	for _, pool := range pools {
+		if pool["user"] != role {
+			continue
+		}
+		for column, count := range pool {
+			if strings.HasPrefix(column, "cl_") && count != "0" {
+				found = append(found, fmt.Sprintf("a pool of %s at the pooler %s, with the database %q and %s = %s", role, address, pool["database"], column, count))
+			}
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// show returns the rows of a list of PgBouncer's console by the names of their columns,
+// whose places differ between versions.
+func show(ctx context.Context, conn *pgconn.PgConn, list string) (rows []map[string]string, err error) {
+	results, err := conn.Exec(ctx, "SHOW "+list).ReadAll()
+	if err != nil {
+		return nil, advise(err)
+	}
+	if len(results) != 1 || !slices.ContainsFunc(results[0].FieldDescriptions, func(f pgconn.FieldDescription) bool { return f.Name == "user" }) {
+		return nil, fmt.Errorf("SHOW %s lists no users; name the address of a PgBouncer", list)
+	}
+	for _, row := range results[0].Rows {
+		named := map[string]string{}
+		for i, f := range results[0].FieldDescriptions {
+			named[f.Name] = string(row[i])
+		}
+		rows = append(rows, named)
+	}
+	return rows, nil
+}

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/rotation"
@@ -258,4 +261,103 @@ func until(at time.Time, format string, args ...any) rotation.Answer {
 
 func shut(until time.Time, format string, args ...any) rotation.Answer {
 	return rotation.Answer{Waits: fmt.Sprintf(format, args...), Until: until}
+}
+
+// Check returns all reasons why the consumers of a set cannot be followed. Objects may be
+// missing or unreadable. Pods may not answer, may lack the primary, or are not asked. A
+// migration may be unable to begin.
+func (c *Consumers) Check(ctx context.Context, doc *versions.Document, shown []rotation.Shown) (problems []string) {
+	primary, used := doc.Primary()
+	secrets := readable(shown)
+	problems = behind(secrets, primary.Step)
+	if a := c.unread(doc, shown, true); !a.Open {
+		problems = append(problems, a.Waits)
+	}
+	if c.asks() {
+		seen := c.look(ctx, time.Now(), secrets)
+		against, _ := seen.against("does not have "+primary.ID, func(h Holding) bool { return slices.Contains(h.IDs, primary.ID) })
+		switch {
+		case !used: // no consumer can have anything yet
+			problems = append(problems, seen.broken...)
+		case against != "":
+			problems = append(problems, against)
+			seen.unasked = nil // its message names them
+		}
+		if len(seen.unasked) > 0 {
+			problems = append(problems, seen.others())
+		}
+	}
+	if c.cronJob != "" {
+		if err := c.tryMigration(ctx, secrets); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	return problems
+}
+
+// Unasked returns the Pods that use a Secret of the set but are not asked, as seen within
+// the last hour. If shown is nil, it is unknown what uses the set.
+func (c *Consumers) Unasked(ctx context.Context, shown []rotation.Shown) []string {
+	if shown != nil && c.hasPods() && time.Since(c.listed) > time.Hour {
+		_ = c.lookAtPods(ctx, &snapshot{}, readable(shown)) // Check reports the errors
+	}
+	return c.unasked
+}
+
+// tryMigration asks the API server in a dry run whether it would accept the migration's
+// Job.
+func (c *Consumers) tryMigration(ctx context.Context, secrets []rotation.Shown) error {
+	namespace, err := c.home(secrets)
+	if err != nil {
+		return fmt.Errorf("cronjob/%s: %w", c.cronJob, err)
+	}
+	name := jobName(c.cronJob, c.Set, "check")
+	if _, err := c.Cluster.Batch.Jobs(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return wrap(err, "reading job/%s of namespace %s", name, namespace)
+	}
+	_, err = c.makeJob(ctx, namespace, name, map[string]string{"SYNCER_SET": c.Set}, metav1.DryRunAll)
+	return err
+}
+
+const (
+	longestAgo = 100 * 365 * 24 * 60 * 60 // in seconds: a consumer's report is not trusted
+	watchEvery = time.Minute              // how often consumers are asked when they used a version
+	watchGap   = 2 * time.Minute          // after a longer gap, use in the meantime is unknown
+)
+
+// watch records since when a version is known to be unused.
+type watch struct {
+	since time.Time
+	last  time.Time // when all consumers were last asked
+}
+
+// idle finds out whether nobody has used a version for long enough. A restarted consumer
+// has forgotten which versions it used. Therefore only time counts in which the consumers
+// were asked regularly, or that the document records.
+func (c *Consumers) idle(v versions.Version) rotation.Answer {
+	w, seen := c.unused[v.ID], c.last
+	if w == nil || seen.at.Sub(w.last) > watchGap {
+		w = &watch{since: seen.at}
+		if settled(v) {
+			w.since = seen.at.Add(-c.Unused)
+		}
+		c.unused[v.ID] = w
+	}
+	w.last = seen.at
+	inUse := false
+	for _, g := range seen.groups {
+		for _, m := range g.members {
+			if ago, used := m.holding.Used[v.ID]; used {
+				if at := seen.at.Add(-time.Duration(min(max(ago, 0), longestAgo)) * time.Second); at.After(w.since) {
+					w.since, inUse = at, true
+				}
+			}
+		}
+	}
+	a := until(w.since.Add(c.Unused), "%s without a use of %s, of which %s have passed", c.Unused, v.ID, time.Since(w.since).Round(time.Second))
+	if next := seen.at.Add(watchEvery); !a.Open && a.Until.After(next) {
+		a.Until = next
+	}
+	a.InUse = !a.Open && inUse
+	return a
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/rotation"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -149,4 +151,71 @@ func namespaces(home string, secrets []rotation.Shown) (all []string) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// revisions are the revisions of the set's Secrets in a namespace, by the Pod annotation
+// that records them.
+type revisions map[string]notify.Revision
+
+func (c *Consumers) revisions(ctx context.Context, namespace string, secrets []rotation.Shown) (revisions, error) {
+	all := revisions{}
+	for _, s := range secrets {
+		if s.Namespace != namespace {
+			continue
+		}
+		annotations, err := c.Cluster.Annotations(ctx, namespace, s.Name)
+		if err != nil {
+			return nil, err
+		}
+		number, ok := annotations[targets.RevisionAnnotation]
+		if !ok {
+			continue // Syncer never changed this Secret
+		}
+		r, err := notify.ParseRevision(number, annotations[targets.RevisedAnnotation])
+		if err != nil {
+			return nil, err
+		}
+		all[notify.TemplateAnnotation(s.Name)] = r
+	}
+	return all, nil
+}
+
+// before reports whether a Pod may have started before one of the Secrets received its
+// present data. That is so if the Pod has no annotation of a restart for this revision
+// and was not created after it.
+func (all revisions) before(pod corev1.Pod) bool {
+	for annotation, r := range all {
+		noted, _ := strconv.ParseInt(pod.Annotations[annotation], 10, 64)
+		if noted < r.Number && !pod.CreationTimestamp.After(r.At) {
+			return true
+		}
+	}
+	return false
+}
+
+// uses reports whether the containers of a Pod use a Secret. Secrets for pulling images
+// do not count.
+func uses(pod corev1.PodSpec, secret string) bool {
+	for _, v := range pod.Volumes {
+		if v.Secret != nil && v.Secret.SecretName == secret {
+			return true
+		}
+		if v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool {
+			return p.Secret != nil && p.Secret.Name == secret
+		}) {
+			return true
+		}
+	}
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		if fromEnvironment(c.Env, c.EnvFrom, secret) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(pod.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return fromEnvironment(c.Env, c.EnvFrom, secret) })
+}
+
+func fromEnvironment(env []corev1.EnvVar, from []corev1.EnvFromSource, secret string) bool {
+	return slices.ContainsFunc(env, func(e corev1.EnvVar) bool {
+		return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && e.ValueFrom.SecretKeyRef.Name == secret
+	}) || slices.ContainsFunc(from, func(e corev1.EnvFromSource) bool { return e.SecretRef != nil && e.SecretRef.Name == secret })
 }

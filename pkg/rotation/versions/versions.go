@@ -288,3 +288,86 @@ func (v Version) Expires() (first time.Time) {
 	}
 	return first
 }
+
+// NewID returns an id for a version or a fence. It is higher than all ids of the set.
+func (d *Document) NewID(now time.Time) string {
+	const layout = "20060102t150405"
+	id, newest := now.UTC().Format(layout), d.newest()
+	if at, err := time.Parse(layout, newest); err == nil && id <= newest {
+		id = at.Add(time.Second).Format(layout)
+	}
+	return id
+}
+
+// Predates reports whether the outside carries a later fence than all fences of the set.
+// That happens after a restore of Conjur.
+func (d *Document) Predates(fence string) bool {
+	newest := d.newest()
+	return newest == "" || Later(fence, newest)
+}
+
+func (d *Document) newest() (id string) {
+	for _, v := range d.Versions {
+		for _, other := range []string{v.ID, v.Fence} {
+			if id == "" || Later(other, id) {
+				id = other
+			}
+		}
+	}
+	return id
+}
+
+// Later reports whether the id a comes after b. Ids that a person chose come before all
+// generated ones.
+func Later(a, b string) bool {
+	if second := isSecond(a); second != isSecond(b) {
+		return second
+	}
+	return a > b
+}
+
+// isSecond reports whether an id has the form of NewID.
+func isSecond(id string) bool {
+	day, clock, _ := strings.Cut(id, "t")
+	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
+	return len(day) == 8 && len(clock) == 6 && digits(day) && digits(clock)
+}
+
+const (
+	// maxNamespaces limits the namespaces that a set notes, so that they take at most a
+	// tenth of its bytes.
+	maxNamespaces = 100
+	// anyNamespace stands for more namespaces than maxNamespaces.
+	anyNamespace = "*"
+)
+
+// Shows reports whether the Secrets of a namespace may show the set, as far as noted. A
+// set without notes may be shown anywhere.
+func (d *Document) Shows(namespace string) bool {
+	if d.Namespaces == nil {
+		return len(d.Versions) > 0
+	}
+	return slices.Contains(d.Namespaces, namespace) || slices.Contains(d.Namespaces, anyNamespace)
+}
+
+// Noted reports whether the set notes all of these namespaces.
+func (d *Document) Noted(namespaces []string) bool {
+	return d.Namespaces != nil && !slices.ContainsFunc(namespaces, func(n string) bool { return !d.Shows(n) })
+}
+
+// Note returns the set with these namespaces instead of the present ones. It is written
+// together with another change. The names are sorted.
+func (d *Document) Note(namespaces []string) *Document {
+	if len(namespaces) > maxNamespaces {
+		namespaces = []string{anyNamespace}
+	}
+	next := *d
+	next.Namespaces = append([]string{}, namespaces...)
+	return &next
+}
+
+// NoteAlone is Note as a separate write.
+func (d *Document) NoteAlone(namespaces []string, by Entry) *Document {
+	what := fmt.Sprintf("noted %d namespaces that show it", len(namespaces))
+	return d.change(what, by, func(next *Document) { *next = *next.Note(namespaces) })
+}
