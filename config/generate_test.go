@@ -96,7 +96,7 @@ func authenticatorTable() string {
 		for _, oneOf := range a.needs {
 			needs = append(needs, strings.Join(variables(oneOf), " or "))
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", end, a.doc, orDash(strings.Join(needs, ", ")), orDash(strings.Join(variables(a.uses), ", ")))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", end, a.doc, strings.Join(needs, ", "), strings.Join(variables(a.uses), ", "))
 	}
 	return b.String()
 }
@@ -161,7 +161,7 @@ func (d *documentation) add(prefix string, table []setting) {
 // table is that of a section, with columns for the names of its settings.
 func (d *documentation) table(section string, names ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| %s | value | default |\n|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)+2))
+	fmt.Fprintf(&b, "| %s | value |\n|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)+1))
 	for _, path := range d.paths[section] {
 		s := d.settings[path]
 		if section == "groups" && s.name == "name" { // which annotations end in
@@ -169,13 +169,16 @@ func (d *documentation) table(section string, names ...string) string {
 		}
 		file, annotation := code(s.name), s.annotation
 		if s.envOnly {
-			file = "–"
+			file = ""
 		}
 		if section == "groups" {
 			annotation += "{g}"
 		}
 		doc, isNew := strings.CutSuffix(cell(d.docs[path]), " New in Syncer.")
 		meaning := s.values()
+		if fallback := s.fallback(); fallback != "" {
+			meaning += "; default: " + cell(fallback)
+		}
 		if isNew {
 			meaning += "; new"
 		}
@@ -184,7 +187,7 @@ func (d *documentation) table(section string, names ...string) string {
 			meaning += " Required."
 		}
 		columns := [][]string{1: {file}, 2: {code(annotation), file}, 3: {code(annotation), code(s.env), file}}[len(names)]
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(columns, " | "), meaning, orDash(cell(s.fallback())))
+		fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(columns, " | "), meaning)
 	}
 	return b.String()
 }
@@ -217,16 +220,9 @@ func (s setting) values() string {
 
 func code(text string) string {
 	if text == "" {
-		return "–"
+		return ""
 	}
 	return "`" + text + "`"
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "–"
-	}
-	return text
 }
 
 // cell makes text fit into a table.
