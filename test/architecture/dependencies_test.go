@@ -1,7 +1,10 @@
 package architecture
 
 import (
+	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,5 +30,42 @@ func TestEachModuleHasAPurpose(t *testing.T) {
 	explained := list("../../docs/dependencies.md", "(?m)^\\| `(\\S+)` \\| .+ \\|$")
 	if len(named) == 0 || !slices.Equal(named, explained) {
 		t.Errorf("go.mod names\n%s\nbut docs/dependencies.md explains\n%s", strings.Join(named, "\n"), strings.Join(explained, "\n"))
+	}
+}
+
+// TestEachModuleUsesTheToolchain: each go.mod states the same toolchain, "make" uses it
+// whatever the environment says, and "make lint" checks each module.
+func TestEachModuleUsesTheToolchain(t *testing.T) {
+	makefile, err := os.Open("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer makefile.Close()
+	cmd := exec.Command("make", "-s", "-C", "../..", "-f", "-", "--eval", `variables: ; @echo "$$GOTOOLCHAIN" $(CHECKED)`, "variables")
+	cmd.Stdin = makefile
+	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=local", "MAKEFLAGS=--no-print-directory")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables := strings.Fields(string(out))
+	want, checked, modules := "\ntoolchain "+variables[0]+"\n", variables[1:], 0
+	err = filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "go.mod" {
+			return err
+		}
+		modules++
+		text, err := os.ReadFile(path)
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s does not state %s", path, strings.TrimSpace(want))
+		}
+		dir, _ := filepath.Rel("../..", filepath.Dir(path))
+		if !slices.ContainsFunc(checked, func(at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }) {
+			t.Errorf("CHECKED of the Makefile omits %s", dir)
+		}
+		return err
+	})
+	if err != nil || modules < 7 {
+		t.Errorf("%d modules, %v", modules, err)
 	}
 }

@@ -2,6 +2,8 @@ module github.com/secretsync/syncer/test/clients
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/cyberark/conjur-api-go v0.15.7
 	github.com/golang-jwt/jwt/v5 v5.3.1

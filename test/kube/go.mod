@@ -2,6 +2,8 @@ module github.com/secretsync/syncer/test/kube
 
 go 1.26.0
 
+toolchain go1.26.10
+
 godebug default=go1.26
 
 require (

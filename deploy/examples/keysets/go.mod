@@ -2,6 +2,8 @@ module github.com/secretsync/syncer/deploy/examples/keysets
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/secretsync/syncer/keyset v0.0.0
