@@ -17,10 +17,12 @@ import (
 //   - In double quotes all of them accept a line feed unescaped. They agree on no
 //     escape: npm's dotenv knows only \n and \r, and a shell only the others.
 //
-// Plain values get the Secrets Provider's double quotes. A value without a common
-// form gets one that godotenv reads. A shell may read a different value, but
-// executes nothing and reads the following lines correctly. godotenv ends a value
-// at the first quote without a preceding backslash, and drops adjacent quotes.
+// Plain values get the Secrets Provider's double quotes. So do values with line feeds
+// that need no escape, because phpdotenv refuses single quotes around several lines. A
+// value without a common form gets one that godotenv reads. A shell may read a
+// different value, but executes nothing and reads the following lines correctly.
+// godotenv ends a value at the first quote without a preceding backslash, and drops
+// adjacent quotes.
 func writeDotenv(w *buffer, e entry) fault {
 	v := e.value
 	if bytes.IndexByte(v, 0) >= 0 {
@@ -29,6 +31,8 @@ func writeDotenv(w *buffer, e entry) fault {
 	w.text(e.alias)
 	w.byte('=')
 	switch {
+	case bytes.IndexByte(v, '\n') >= 0 && !bytes.ContainsAny(v, "'\"\\$`\r"):
+		w.dotenvText(v)
 	case printable(v, "") && !bytes.ContainsAny(v, "\"\\$`"):
 		w.quoted(v, nil)
 	case !endsIn(v, `\`) && !bytes.ContainsAny(v, "'\r"):
