@@ -87,7 +87,7 @@ func commonFlags(commands []*cobra.Command) map[string]string {
 }
 
 // describe writes the section of a command. It only names the common flags, and the
-// command that told the rest of the text before.
+// command that told the rest of the text and the same flags before.
 func describe(out *bytes.Buffer, cmd *cobra.Command, common, told map[string]string) {
 	text := cmd.Long
 	if text == "" {
@@ -97,7 +97,8 @@ func describe(out *bytes.Buffer, cmd *cobra.Command, common, told map[string]str
 	if before := told[rest]; rest == "" || before == "" {
 		told[rest] = cmd.CommandPath()
 	} else {
-		text = first + "\nFor the answer and the exit status, see " + before + "."
+		fmt.Fprintf(out, "\n## %s\n\n%s\nUsage, answer and exit status are those of %s.\n", cmd.CommandPath(), first, before)
+		return
 	}
 	usage := []string{cmd.UseLine(), ""}
 	shared := "     "
