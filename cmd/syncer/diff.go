@@ -9,7 +9,7 @@ import (
 func newDiffCommand() *cobra.Command {
 	var t tool.Tool
 	var cluster tool.Cluster
-	cmd := newToolCommand(&t, "diff [SECRET...]", "Compare files and Secrets with the content that they should have", `Renders with values from a file, like render. Compares the result with the files
+	cmd := newToolCommand(&t, "diff [SECRET...]", "Compare files and Secrets with the content that they should have", `Renders with values from a file, like render, and compares the result with the files
 below --secrets-dir, and with the Kubernetes Secrets in the cluster. The output
 names groups, aliases and data keys, and never a value.
 

@@ -38,10 +38,9 @@ func newExecCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Deliver the secrets, then run a command and keep its secrets fresh",
-		Long: `For a container without a sidecar. Delivers the secrets like an init container,
-runs the command, and then keeps the secrets fresh like a sidecar. The command runs
-only if all secrets were delivered. A change restarts the command, unless
---on-change sets another effect. Without a setting, syncer polls every five minutes.
+		Long: `For a container without a sidecar. Runs the command once all secrets were delivered,
+and then keeps them fresh. A change restarts the command, unless --on-change sets
+another effect. Without a setting, syncer polls every five minutes.
 
 With --env, the entries of a secret group become environment variables of the
 command, named by their aliases, and are not written to a file. A restart stops the

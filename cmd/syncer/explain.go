@@ -23,6 +23,6 @@ which of the two each entry reads.`, 1,
 	cmd.ValidArgsFunction = completer(targetsOf(&t).first).complete
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
-	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values, whose keys are the existing variables; - for standard input")
+	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")
 	return cmd
 }

@@ -57,9 +57,9 @@ func newNodePolicyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy --node NODE[,NODE...] ID...",
 		Short: "Print the policy that adds or removes node-specific variables",
-		Long: `Prints a policy for the root of the account. It declares a node-specific variable
-for each of the nodes and each of the variables, and lets the node's host read it.
-With --remove, the policy deletes these variables.`,
+		Long: `Prints a policy for the root of the account. It declares a node-specific variable for
+each node and variable, and lets the node's host read it. With --remove, it deletes
+them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.IDs = args
 			policy, err := p.YAML()

@@ -26,8 +26,7 @@ func newPolicyLoadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "load BRANCH FILE",
 		Short: "Load a policy file into a branch, such as root",
-		Long: `Loads a policy, whole or not at all. Without a flag, it adds what the policy declares.
-The connection to Conjur comes from the environment (CONJUR_APPLIANCE_URL,
+		Long: `Loads a policy, whole or not at all. Without a flag, it only adds. The connection to Conjur comes from the environment (CONJUR_APPLIANCE_URL,
 CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …). FILE - is standard input.
 
 The output names the new users and hosts with their API keys. Conjur shows a key only

@@ -21,9 +21,8 @@ templates come from it too. The wildcard * selects the variables that have a val
 Like run, it omits variables that the format does not support.
 
 With --output json, standard output is {"targets": [...]}, each with "key", "path",
-"mode" and "format". With --group there are also "parts", each with its "name" and
-its content in "base64". The name is empty, except for the format directory. For
-Secrets, standard output is a List.
+"mode" and "format". With --group there are also "parts", each with its "name" and its
+content in "base64". For Secrets, standard output is a List.
 
 After an error, nothing is written.`, 1,
 		func(cmd *cobra.Command, _ []string) error { return t.Render(cmd.Context(), group, out) })

@@ -25,9 +25,8 @@ func newStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show which targets of a running process are not fresh, and why",
-		Long: `Asks a process with a status page (server.status) about all of its targets. Lists
-each target that is not fresh, with the time, the reason and the next event that it
-waits for. In the Pod:
+		Long: `Asks a process with a status page (server.status) for the targets that are not fresh,
+with time, reason and the next event. In the Pod:
 
     kubectl exec deploy/syncer -- syncer status
 

@@ -28,7 +28,7 @@ func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*
 	t.Sources.Getenv = os.Getenv
 	flags := cmd.Flags()
 	flags.StringVar(&t.Sources.Annotations.Name, "annotations", config.DefaultAnnotations, "the file of the Pod's annotations, as the Downward API writes it")
-	flags.StringVar(&t.Sources.ConfigFile.Name, "config", "", "a YAML configuration file")
+	flags.StringVar(&t.Sources.ConfigFile.Name, "config", "", "the YAML configuration file")
 	flags.StringVar(&t.Sources.SecretsDir, "secrets-dir", config.DefaultSecretsDir, "the folder below which secret files are")
 	flags.StringVar(&t.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder of template files, GROUP.tpl")
 	flags.StringVar(&t.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")

@@ -34,6 +34,6 @@ Exit status: 0 if the configuration is valid, 1 if there are problems.`, 1,
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if there are warnings")
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
-	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values, whose keys are the existing variables; - for standard input")
+	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")
 	return cmd
 }
