@@ -175,14 +175,20 @@ func (d *documentation) table(section string, names ...string) string {
 			annotation += "{g}"
 		}
 		doc, isNew := strings.CutSuffix(cell(d.docs[path]), " New in Syncer.")
-		meaning := s.values()
+		var kind []string
+		if s.kind != kindText || s.later {
+			kind = append(kind, s.values())
+		}
 		if fallback := s.fallback(); fallback != "" {
-			meaning += "; default: " + cell(fallback)
+			kind = append(kind, "default: "+cell(fallback))
 		}
 		if isNew {
-			meaning += "; new"
+			kind = append(kind, "new")
 		}
-		meaning += "<br>" + doc
+		meaning := doc
+		if len(kind) > 0 {
+			meaning = strings.Join(kind, "; ") + "<br>" + doc
+		}
 		if len(names) == 1 && s.required && !strings.Contains(meaning, "Required") {
 			meaning += " Required."
 		}
