@@ -32,13 +32,13 @@ the version, and ` + "`syncer completion`" + ` a script for your shell.
 
 Several commands have these flags:
 
-| flag | |
-|---|---|
+` + "```" + `
 `)
 	for _, name := range slices.Sorted(maps.Keys(common)) {
 		syntax, doc, _ := strings.Cut(common[name], "   ")
-		fmt.Fprintf(&want, "| `%s` | %s |\n", syntax, strings.TrimSpace(doc))
+		fmt.Fprintf(&want, "%-26s %s\n", syntax, doc)
 	}
+	want.WriteString("```\n")
 	told := map[string]string{}
 	for _, cmd := range commands {
 		describe(&want, cmd, common, told)
