@@ -200,11 +200,11 @@ func (d *documentation) table(section string, names ...string) string {
 
 // kinds say what a value of a kind is, where that is not the kind's name.
 var kinds = map[kind]string{
-	kindBoolean: "Boolean", kindPercent: "percentage, or `off`", kindPeriod: "duration or days", kindNames: "list of names",
-	kindTexts: "text, or list of texts", kindAddress: "host:port", kindSignal: "signal name", kindUser: "user's number or name",
+	kindBoolean: "Boolean", kindPercent: "percentage, or `off`", kindPeriod: "duration", kindNames: "list of names",
+	kindTexts: "text or list", kindAddress: "host:port", kindSignal: "signal name", kindUser: "user's number or name",
 	kindCommand: "name of an executable", kindEntries: "list of secrets", kindNodeSecrets: "Boolean, `required`, or aliases",
-	kindConfigMap: "ConfigMap's name/key", kindObjectName: "name of an object", kindNamespace: "name of a namespace", kindLabel: "short name",
-	kindSecrets: "list of Secrets", kindItems: "list", kindObject: "map of the settings below",
+	kindConfigMap: "ConfigMap's name/key", kindObjectName: "name", kindNamespace: "name", kindLabel: "short name",
+	kindSecrets: "list of Secrets", kindItems: "list", kindObject: "map",
 }
 
 // values describes what a setting may be.
