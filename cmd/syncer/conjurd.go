@@ -51,8 +51,8 @@ prepares the folder. Without --dir, all data are lost when the server exits.
 	flags.StringVar(&o.TLSCert, "tls-cert", "", "a PEM certificate (default: issued at startup by the folder's CA)")
 	flags.StringVar(&o.TLSKey, "tls-key", "", "the PEM key of --tls-cert")
 	flags.StringSliceVar(&o.Hosts, "host", nil, "names and addresses in the certificate that is issued at startup (default: loopback and the address of --addr)")
-	flags.BoolVar(&kubernetes, "kubernetes", false, "let Pods of this cluster log in by authn-k8s: look them up, and deliver certificates to them")
-	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "the kubeconfig file for --kubernetes (default: $KUBECONFIG, or the cluster that this process runs in)")
+	flags.BoolVar(&kubernetes, "kubernetes", false, "let Pods of this cluster log in by authn-k8s")
+	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "the kubeconfig file for --kubernetes (default: $KUBECONFIG, or the Pod's cluster)")
 	flags.DurationVar(&o.UserTokenTTL, "user-token-ttl", 0, "lifetime of a user's access token (default 8m)")
 	flags.DurationVar(&o.HostTokenTTL, "host-token-ttl", 0, "lifetime of a host's access token (default 8m)")
 

@@ -30,7 +30,7 @@ error.`, 2,
 	flags := cmd.Flags()
 	addNodeFlag(cmd, &t)
 	flags.StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")
-	flags.StringArrayVarP(&t.Manifests, "file", "f", nil, "a manifest of YAML documents, or a folder of manifests, whose Secrets are compared with the cluster; - for standard input; repeatable")
+	flags.StringArrayVarP(&t.Manifests, "file", "f", nil, "a manifest of YAML documents, or a folder of manifests; - for standard input; repeatable")
 	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "the kubeconfig file for access to the cluster")
 	flags.StringVar(&cluster.Namespace, "namespace", "", "the namespace of Secrets whose name has none (default: the namespace of the kubeconfig's context, or of the Pod)")
 	return cmd

@@ -78,8 +78,8 @@ Exit status:
 	_ = cmd.RegisterFlagCompletionFunc("env", func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return groupsOf(&tool.Tool{Sources: f.options.Sources}).complete(cmd, args, begun)
 	})
-	cmd.Flags().StringVar(&f.onChange, "on-change", "restart", "the effect of a change on the command: restart, signal:SIGHUP (or another signal) or none")
-	cmd.Flags().DurationVar(&f.stopTimeout, "stop-timeout", 10*time.Second, "time for the command to exit when syncer restarts or stops it, before syncer kills it; signals that syncer forwards start no timeout")
+	cmd.Flags().StringVar(&f.onChange, "on-change", "restart", "the effect of a change: restart, signal:SIGHUP (or another signal) or none")
+	cmd.Flags().DurationVar(&f.stopTimeout, "stop-timeout", 10*time.Second, "time for the command to exit before syncer kills it; forwarded signals start no timeout")
 	return cmd
 }
 

@@ -38,7 +38,7 @@ and as standalone those of many applications.`,
 	flags.StringVar(&o.Sources.TemplatesDir, "templates-dir", config.DefaultTemplatesDir, "the folder of template files, GROUP.tpl")
 	flags.StringVar(&o.Sources.StatusDir, "status-dir", config.DefaultStatusDir, "the folder of sentinel files")
 	flags.StringVar(&o.LogFormat, "log-format", "", "format of log lines: text or json (default: as configured, else text)")
-	flags.IntVar(&o.Parts.Workers, "workers", 4, "maximum number of files, or of Secrets of one namespace, to process at the same time")
+	flags.IntVar(&o.Parts.Workers, "workers", 4, "maximum number of files, or of Secrets of one namespace, at the same time")
 	flags.DurationVar(&o.Parts.Grace, "grace", 20*time.Second, "how long writes in progress can continue after SIGTERM")
 	return cmd
 }

@@ -39,8 +39,8 @@ func newToolCommand(t *tool.Tool, use, short, long string, status int, do func(*
 // addManifestFlags adds the flags of the commands that read manifests.
 func addManifestFlags(cmd *cobra.Command, t *tool.Tool) {
 	cmd.Flags().StringArrayVarP(&t.Manifests, "file", "f", nil, "a manifest of YAML documents, or a folder of manifests; - for standard input; repeatable")
-	cmd.Flags().StringVar(&t.Container, "container", "", "the provider's container (default: the one whose image name contains secrets-provider or syncer)")
-	cmd.Flags().StringVar(&t.Inject, "inject", "", "a file of the chart's values, which define the label and the sidecar of workloads (default: the label conjur.org/inject)")
+	cmd.Flags().StringVar(&t.Container, "container", "", "the provider's container (default: that with secrets-provider or syncer in its image name)")
+	cmd.Flags().StringVar(&t.Inject, "inject", "", "a file of the chart's values with label and sidecar (default: the label conjur.org/inject)")
 }
 
 // statusError is an error that ends the process with a status other than 1.
