@@ -46,7 +46,7 @@ func reference(t *testing.T) string {
 	places := map[string]string{"authenticators": authenticatorTable()}
 	for _, section := range d.sections {
 		switch section {
-		case "lists", "variables", "secretgroups", "logins", "passwords", "adopted": // which the prose describes
+		case "lists", "variables", "secretgroups", "logins", "adopted": // which the prose describes
 		case "process", "conjur", "cluster":
 			places[section] = d.table(section, "annotation `conjur.org/…`", "variable", "in the file")
 		case "groups":
@@ -168,6 +168,9 @@ func (d *documentation) table(section string, names ...string) string {
 			continue
 		}
 		file, annotation := code(s.name), s.annotation
+		if inSet, ok := strings.CutPrefix(path, "rotation.sets."); ok {
+			file = code(inSet)
+		}
 		if s.envOnly {
 			file = ""
 		}
