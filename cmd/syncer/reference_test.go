@@ -46,12 +46,17 @@ Several commands have these flags:
 	generated.AssertCurrent(t, "../../docs/commands.md", want.Bytes(), "go generate ./cmd/syncer")
 }
 
-// described returns the commands of the reference below a command, in its order.
+// described returns the commands of the reference below a command, in its order,
+// without those that only have others below them.
 func described(cmd *cobra.Command) (all []*cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() && sub.Name() != "help" && sub.Name() != "completion" {
-			all = append(append(all, sub), described(sub)...)
+		if !sub.IsAvailableCommand() || sub.Name() == "help" || sub.Name() == "completion" {
+			continue
 		}
+		if sub.Long != "" || sub.HasAvailableFlags() || !sub.HasSubCommands() {
+			all = append(all, sub)
+		}
+		all = append(all, described(sub)...)
 	}
 	return all
 }
