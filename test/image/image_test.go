@@ -7,6 +7,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -111,6 +112,7 @@ func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
 	if top.Annotations["io.containerd.image.name"] != "docker.io/example/syncer:1.2" || top.Annotations["org.opencontainers.image.ref.name"] != "1.2" {
 		t.Errorf("the image is called %v", top.Annotations)
 	}
+	assertKeptFields(t, a["blobs/sha256/"+strings.TrimPrefix(top.Digest, "sha256:")])
 	for _, d := range platforms {
 		platform := d.Platform.OS + "/" + d.Platform.Architecture
 		config, files := a.Image(t, d)
@@ -138,6 +140,21 @@ func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("%d files beside the archives, %v", len(entries), err)
+	}
+}
+
+// assertKeptFields: skopeo writes the index anew when it copies all platforms. With a field
+// that it does not know, such as artifactType, the copy has another digest.
+func assertKeptFields(t *testing.T, index []byte) {
+	t.Helper()
+	var list struct{ Manifests []map[string]any }
+	if err := json.Unmarshal(index, &list); err != nil || len(list.Manifests) == 0 {
+		t.Fatalf("%v: %s", err, index)
+	}
+	for _, d := range list.Manifests {
+		if got := slices.Sorted(maps.Keys(d)); !slices.Equal(got, []string{"digest", "mediaType", "platform", "size"}) {
+			t.Errorf("a descriptor has the fields %q", got)
+		}
 	}
 }
 

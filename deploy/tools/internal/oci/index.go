@@ -21,7 +21,7 @@ func imageIndex(binaries []*binary, version string, created time.Time) (v1.Image
 		}
 		system, architecture, _ := strings.Cut(b.platform, "/")
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add: one,
+			Add: plain{one},
 			Descriptor: v1.Descriptor{
 				Platform: &v1.Platform{OS: system, Architecture: architecture},
 			},
@@ -29,6 +29,13 @@ func imageIndex(binaries []*binary, version string, created time.Time) (v1.Image
 	}
 	return index, nil
 }
+
+// plain is an image whose descriptor has no artifactType. skopeo drops that field, and the
+// copy would have another digest than the one that the chart and the signature name.
+type plain struct{ v1.Image }
+
+// ArtifactType returns "": then the library omits the field.
+func (plain) ArtifactType() (string, error) { return "", nil }
 
 // image is that of one platform.
 func image(b *binary, version string, created time.Time) (v1.Image, error) {
