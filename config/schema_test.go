@@ -91,6 +91,11 @@ func violation(keyword string, arg any, schema map[string]any, v any) error {
 	case "pattern":
 		s, is := v.(string)
 		ok = !is || regexp.MustCompile(arg.(string)).MatchString(s)
+	case "not":
+		ok = violates(arg.(map[string]any), v) != nil
+	case "maxLength":
+		s, is := v.(string)
+		ok = !is || float64(utf8.RuneCountInString(s)) <= arg.(float64)
 	case "minLength":
 		s, is := v.(string)
 		ok = !is || float64(utf8.RuneCountInString(s)) >= arg.(float64)
@@ -100,7 +105,7 @@ func violation(keyword string, arg any, schema map[string]any, v any) error {
 	case "maximum":
 		n, is := v.(float64)
 		ok = !is || n <= arg.(float64)
-	case "minItems", "items":
+	case "minItems", "items", "uniqueItems":
 		return listViolation(keyword, arg, v)
 	default:
 		return objectViolation(keyword, arg, schema, v)
@@ -141,7 +146,13 @@ func listViolation(keyword string, arg, v any) error {
 		}
 		return nil
 	}
-	for _, item := range list {
+	for i, item := range list {
+		if keyword == "uniqueItems" {
+			if slices.Contains(list[:i], item) {
+				return fmt.Errorf("%v is listed twice", item)
+			}
+			continue
+		}
 		if err := violates(arg.(map[string]any), item); err != nil {
 			return err
 		}

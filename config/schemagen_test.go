@@ -2,6 +2,7 @@ package config
 
 import (
 	"strings"
+	"time"
 )
 
 // object is a JSON object.
@@ -74,7 +75,11 @@ func (d *documentation) schema(path string, s setting) object {
 
 // valueSchema is that of one value.
 func (s setting) valueSchema() object {
-	o := object{}
+	o, text := object{}, object{"type": "string"}
+	pattern, named := patternsOfNames()[s.name]
+	if named {
+		text["pattern"] = pattern
+	}
 	switch s.kind {
 	case kindBoolean:
 		o["type"] = "boolean"
@@ -86,15 +91,22 @@ func (s setting) valueSchema() object {
 	case kindPercent:
 		o["anyOf"] = []object{{"type": "integer", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": "^(off|[+-]?0*([0-9]{1,2}|100)%?)$"}}
 	case kindTexts:
-		o["anyOf"] = []object{{"type": "string"}, {"type": "array", "items": object{"type": "string"}}}
+		list := object{"type": "array", "items": text}
+		if s.required {
+			list["minItems"] = 1
+		}
+		o["anyOf"] = []object{text, list}
+		if s.name == "users" || s.name == "hosts" {
+			o = object{"type": "array", "minItems": 2, "uniqueItems": true, "items": text}
+		}
 	case kindNodeSecrets:
 		o["anyOf"] = []object{{"type": "boolean"}, {"type": "string", "minLength": 1}}
 	case kindNames:
-		o["type"], o["minItems"], o["items"] = "array", 1, object{"type": "string"}
+		o["type"], o["minItems"], o["items"] = "array", 1, text
 	case kindEntries:
 		o["anyOf"] = []object{{"const": "*"}, {"type": "array", "minItems": 1, "items": entrySchema()}}
 	default:
-		o["type"] = "string"
+		o = text
 	}
 	if s.kind == kindChoice {
 		o["enum"] = s.allowed
@@ -102,16 +114,84 @@ func (s setting) valueSchema() object {
 	if pattern, ok := patterns()[s.kind]; ok {
 		o["pattern"] = pattern
 	}
+	if s.kind == kindObjectName {
+		o["maxLength"] = 253
+	}
+	if pattern, ok := tooShort[s.least]; ok {
+		o["not"] = object{"pattern": pattern}
+	}
 	if s.required && s.emptyIsUnset() {
 		o["minLength"] = 1
 	}
 	return o
 }
 
+// The forms of names, and the beginnings of URLs to which secrets may be sent.
+const (
+	label     = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+	subdomain = label + `(\.` + label + `)*`
+	workload  = "([dD]eployment|[sS]tateful[sS]et|[dD]aemon[sS]et)/" + subdomain
+	server    = `(/[^@:]+|\[[0-9A-Fa-f:.%a-z]+\]|[^@:/\s]+):[0-9]{1,5}`
+	host      = `([^/?#@:\[\]\s]+|\[[0-9A-Fa-f:.]+\])(:[0-9]*)?`
+	httpsURL  = "https://" + host
+	clearURL  = `http://(localhost|127[.0-9]+|\[::1\])(:[0-9]*)?`
+	part      = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?" // of a label
+	key       = "(" + subdomain + "/)?" + part
+	// requirement is one of a label selector.
+	requirement = `(!?\s*` + key + "|" + key + `\s*(=|==|!=)\s*(` + part + ")?|" + key + `\s+(in|notin)\s*\([^()]*\)|` + key + `\s*[<>]\s*[0-9]+)`
+)
+
+// patternsOfNames are the patterns of the settings that their kind does not imply, by their
+// names. A line break at the end of a setting of the connection is removed.
+func patternsOfNames() map[string]string {
+	const encrypted = "^(" + httpsURL + "|" + clearURL + ")([/?#].*)?$"
+	var all, clear []string // authenticators, and those that show no certificate
+	for _, a := range authenticators() {
+		name := string(a.name)
+		if a.service {
+			name += "/[^?#]*[^/?#]"
+		}
+		if all = append(all, name); !a.shows {
+			clear = append(clear, name)
+		}
+	}
+	authn := func(names []string) string { return "(/[^?#]*)?/(" + strings.Join(names, "|") + ")" }
+	list := func(of string) string { return `^[\s,]*(` + of + `([\s,]+|$))*$` }
+	return map[string]string{
+		"conjur.applianceUrl":          "^((" + httpsURL + "|" + clearURL + `)(/[^?#]*)?[\r\n]*)?$`,
+		"conjur.authnUrl":              "^((" + httpsURL + authn(all) + "|" + clearURL + authn(clear) + `)/*[\r\n]*)?$`,
+		"conjur.metadataUrl":           `^(https?://` + host + `/*[\r\n]*)?$`,
+		"kubernetes.namespaceSelector": `^(\s*` + requirement + `\s*(,\s*` + requirement + `\s*)*)?$`,
+		"kubernetes.namespaces":        `^(\*|` + label + ")$",
+		"namespaces":                   "^" + label + "$",
+		"secrets":                      "^" + label + "/" + subdomain + "$",
+		"restart":                      list(workload),
+		"confirm.restarted":            list(workload),
+		"pullSecretFor":                list(subdomain),
+		"address":                      "^" + server + "/[^?@/]+$",
+		"pooler":                       "^" + server + "$",
+		"url":                          encrypted,
+		"endpoint":                     encrypted,
+		"conjur.account":               `^[^\x00-\x1f\x7f]*[\r\n]*$`,
+		"conjur.login":                 `^[^\x00-\x1f\x7f]*[\r\n]*$`,
+		"migrate":                      "^(cronjob/" + subdomain + ")?$",
+		"account":                      "@",
+		"cron":                         `^\s*([-0-9A-Za-z*/,?]+(\s+[-0-9A-Za-z*/,?]+){4}|@[a-z]+(\s.*)?)\s*$`,
+	}
+}
+
+// tooShort are texts that are shorter than a shortest duration: one number and its unit.
+var tooShort = map[time.Duration]string{
+	time.Second:     belowSecond + `|0*(\.[0-9]*)?s)$`,
+	3 * time.Second: belowSecond + `|0*[0-2]?(\.[0-9]*)?s)$`,
+	time.Hour:       belowSecond + `|[0-9]{1,3}(\.[0-9]*)?s|[0-5]?[0-9](\.[0-9]*)?m)$`,
+}
+
+const belowSecond = `^\+?(0|[0-9]{1,3}(\.[0-9]*)?ms|[0-9]{1,6}(\.[0-9]*)?[uµμ]s|[0-9]{1,9}(\.[0-9]*)?ns|0+(\.0*)?[mhd]`
+
 // patterns are what can be said of a text without words. A text that is empty,
 // where that has no meaning, is not set.
 func patterns() map[kind]string {
-	const label = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 	return map[kind]string{
 		kindDuration:    `^(\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+|[+-]?0)?$`,
 		kindPeriod:      `^(([0-9]{1,5}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*|0)$`,
@@ -120,8 +200,8 @@ func patterns() map[kind]string {
 		kindAddress:     "^(.*:[0-9]{1,5})?$",
 		kindUser:        `^([0-9]+|[A-Za-z_][A-Za-z0-9._-]*\$?)?$`,
 		kindCommand:     "^[^/]*$",
-		kindConfigMap:   `^(` + label + `(\.` + label + `)*(/[A-Za-z0-9._-]+)?)?$`,
-		kindObjectName:  `^(` + label + `(\.` + label + `)*)?$`,
+		kindConfigMap:   "^(" + subdomain + "(/[A-Za-z0-9._-]+)?)?$",
+		kindObjectName:  "^(" + subdomain + ")?$",
 		kindNamespace:   "^(" + label + ")?$",
 		kindLabel:       "^(" + label + ")?$",
 	}
