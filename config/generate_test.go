@@ -179,10 +179,12 @@ func (d *documentation) table(section string, names ...string) string {
 		}
 		doc, isNew := strings.CutSuffix(cell(d.docs[path]), " New in Syncer.")
 		var kind []string
-		if s.kind != kindText || s.later {
+		fallback := s.fallback()
+		evident := s.kind == kindText || s.kind == kindBoolean && (fallback == "true" || fallback == "false")
+		if !evident || s.later {
 			kind = append(kind, s.values())
 		}
-		if fallback := s.fallback(); fallback != "" {
+		if fallback != "" {
 			kind = append(kind, "default: "+cell(fallback))
 		}
 		if isNew {
