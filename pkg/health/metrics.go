@@ -165,6 +165,7 @@ func (m *Metrics) Leads(leads bool) {
 type Lane interface {
 	Ages() map[targets.Key]time.Duration
 	Expiries() map[targets.Key]targets.Expiry
+	Limited() map[targets.Key][]string
 }
 
 // Watch adds the targets of a lane to the metrics until the caller calls unwatch.
@@ -183,9 +184,10 @@ func (m *Metrics) Watch(identity string, l Lane) (unwatch func()) {
 		return prometheus.NewDesc(name, help, []string{"target"}, prometheus.Labels{"identity": identity})
 	}
 	c := &laneMetrics{
-		lane:   l,
-		age:    desc("syncer_target_freshness_seconds", "Seconds since the target was last proven to hold what Conjur has."),
-		expiry: desc("syncer_secret_expiry_seconds", "Seconds until the first certificate in the target expires; negative: since it has."),
+		lane:    l,
+		age:     desc("syncer_target_freshness_seconds", "Seconds since the target was last proven to hold what Conjur has."),
+		limited: desc("syncer_target_limited", "1 if part of the definition of the target has no effect, or a workload or a service account did not get it."),
+		expiry:  desc("syncer_secret_expiry_seconds", "Seconds until the first certificate in the target expires; negative: since it has."),
 	}
 	m.registry.MustRegister(c)
 	return func() { m.registry.Unregister(c) }
@@ -193,18 +195,22 @@ func (m *Metrics) Watch(identity string, l Lane) (unwatch func()) {
 
 // laneMetrics collects the metrics of a lane's targets.
 type laneMetrics struct {
-	lane        Lane
-	age, expiry *prometheus.Desc
+	lane                 Lane
+	age, expiry, limited *prometheus.Desc
 }
 
 func (m *laneMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.age
 	ch <- m.expiry
+	ch <- m.limited
 }
 
 func (m *laneMetrics) Collect(ch chan<- prometheus.Metric) {
 	for key, age := range m.lane.Ages() {
 		ch <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, age.Seconds(), string(key))
+	}
+	for key := range m.lane.Limited() {
+		ch <- prometheus.MustNewConstMetric(m.limited, prometheus.GaugeValue, 1, string(key))
 	}
 	for key, expiry := range m.lane.Expiries() {
 		ch <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, time.Until(expiry.At).Seconds(), string(key))

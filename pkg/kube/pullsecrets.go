@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -179,6 +180,11 @@ func (a *PullSecrets) update(ctx context.Context, of account, wanted []string, k
 	a.note(of, wanted, missing)
 	a.reporter.Report("pull secrets of "+of.String(), err)
 	for _, secret := range wanted {
+		hindrance := err
+		if missing {
+			hindrance = errors.New("there is no such service account")
+		}
+		a.set.Hinder(targets.KubeSecretKey(of.namespace, secret), of.name, hindrance)
 		if err != nil {
 			a.warn(targets.KubeSecretKey(of.namespace, secret), err)
 		}

@@ -55,7 +55,7 @@ func (r *Restarts) compare(ctx context.Context, w targets.Workload, secrets []st
 			return nil, err
 		}
 		if !found {
-			return nil, &missingError{}
+			return nil, &MissingWorkloadError{}
 		}
 		restart, annotations, needs, err := r.differences(ctx, w, template, secrets)
 		if err != nil {

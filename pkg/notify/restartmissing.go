@@ -9,10 +9,10 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// missingError means that a workload does not exist.
-type missingError struct{}
+// MissingWorkloadError means that a workload does not exist.
+type MissingWorkloadError struct{}
 
-func (*missingError) Error() string { return "there is no such workload" }
+func (*MissingWorkloadError) Error() string { return "there is no such workload" }
 
 // note records whether a workload that Secrets name exists.
 func (r *Restarts) note(w targets.Workload, secrets []string, gone bool) {

@@ -61,14 +61,14 @@ func (r Restart) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// RestartListener is called, at each try, with each restart. It is also called with each
-// workload that could not be read or restarted, and with the affected Secrets, in
-// ascending order by name. Reverted is called once with a restart that another client
+// RestartListener is called with each restart. Tried is called after each try, with the
+// Secrets, in ascending order by name, and why the workload could not be read or
+// restarted. nil means that it needs no restart any more. Reverted is called once with a restart that another client
 // reverted, and the consequence. Missing is called, once for all of them, with the workloads
 // that a Secret names but that do not exist.
 type RestartListener interface {
 	Restarted(Restart)
-	NotRestarted(w targets.Workload, secrets []string, err error)
+	Tried(w targets.Workload, secrets []string, err error)
 	Reverted(w targets.Workload, secret, consequence string)
 	Missing(namespace, secret string, err error)
 }
@@ -234,11 +234,12 @@ func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRe
 		restarted, err = r.restart(ctx, w, secrets, d.checks > 0)
 	}
 	over, budget := errors.AsType[*budgetError](err)
-	_, gone := errors.AsType[*missingError](err)
+	_, gone := errors.AsType[*MissingWorkloadError](err)
 	now := time.Now()
 	r.note(w, secrets, gone)
 	switch {
 	case err == nil || gone: // a missing one will be newer than the change it missed
+		r.Listener.Tried(w, secrets, err)
 		r.Reporter.Report("restart of "+inNamespace(w), nil)
 		r.checkLater(w, d, restarted, now)
 		r.summarize(w.Namespace, now)
@@ -248,7 +249,7 @@ func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRe
 		d.notBefore = over.until
 	default:
 		if ctx.Err() == nil {
-			r.Listener.NotRestarted(w, secrets, err)
+			r.Listener.Tried(w, secrets, err)
 		}
 		r.Reporter.Report("restart of "+inNamespace(w), err)
 		d.failures++

@@ -168,16 +168,19 @@ func (w *watch) told() (restarts []notify.Restart, reports []string) {
 	return w.restarts, w.reports
 }
 
-// Restarted and NotRestarted implement notify.RestartListener.
+// Restarted and Tried implement notify.RestartListener.
 func (w *watch) Restarted(r notify.Restart) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.restarts = append(w.restarts, r)
 }
 
-func (w *watch) NotRestarted(workload targets.Workload, secrets []string, err error) {
+func (w *watch) Tried(workload targets.Workload, secrets []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if _, missing := errors.AsType[*notify.MissingWorkloadError](err); err == nil || missing {
+		return // Missing reports those
+	}
 	w.failed = append(w.failed, fmt.Sprint(workload.Namespace, "/", workload, " ", strings.Join(secrets, " "), " ", err))
 }
 

@@ -147,9 +147,15 @@ func (e *events) Restarted(r notify.Restart) {
 	e.recorder.Event(about, corev1.EventTypeNormal, reasonRestarted, "Restarted because Secrets have changed: "+r.String())
 }
 
-// NotRestarted reports on Secrets that Syncer does not restart a workload that uses them.
-func (e *events) NotRestarted(w targets.Workload, secrets []string, err error) {
+// Tried reports on Secrets that Syncer does not restart a workload that uses them. Missing
+// reports those that do not exist.
+func (e *events) Tried(w targets.Workload, secrets []string, err error) {
+	_, missing := errors.AsType[*notify.MissingWorkloadError](err)
 	for _, name := range secrets {
+		e.set.Hinder(targets.KubeSecretKey(w.Namespace, name), w.String(), err)
+		if err == nil || missing {
+			continue
+		}
 		message := fmt.Sprintf("%s cannot be restarted when this changes: %v", w, err)
 		e.event(targets.KubeSecretKey(w.Namespace, name), corev1.EventTypeWarning, reasonStays, message)
 	}

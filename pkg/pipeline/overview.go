@@ -70,7 +70,7 @@ func unread(r rotation.Report) string {
 }
 
 func (l *lane) overview() (status.Lane, []status.Target) {
-	all, waits := l.targets.Records(), l.queue.Waiting()
+	all, waits, limited := l.targets.Records(), l.queue.Waiting(), l.targets.Limited()
 	lane := status.Lane{Name: l.name, Targets: len(all), Polled: l.targets.LastPoll()}
 	conjur := l.settings.config().Conjur
 	if l.identity.Name != "" {
@@ -95,6 +95,9 @@ func (l *lane) overview() (status.Lane, []status.Target) {
 		t.Overrides = strings.Join(overrides(r.Spec), ", ")
 		doubted := uncertain[r.Spec.Key]
 		t.State = l.state(r.Status, &t.Proven, len(doubted) > 0)
+		if t.Limits = strings.Join(brief.Some(limited[r.Spec.Key], brief.Reasons), "; "); t.Limits != "" && t.State == status.Fresh {
+			t.State = status.Limited
+		}
 		if err := r.Status.Err; err != nil {
 			t.Error, t.Since = strings.ReplaceAll(err.Error(), "\n", "; "), r.Status.Trouble.Began
 		}
@@ -128,7 +131,7 @@ func overrides(t *targets.Target) (ids []string) {
 // state returns the state of a target, and updates the time of its last proof.
 func (l *lane) state(s records.Status, proven *time.Time, uncertain bool) status.State {
 	if s.Err != nil {
-		if _, revoked := errors.AsType[*workers.RevokedError](s.Err); revoked {
+		if revoked, ok := errors.AsType[*workers.RevokedError](s.Err); ok && !revoked.Never {
 			return status.Revoked
 		}
 		if !uncertain {

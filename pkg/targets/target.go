@@ -207,6 +207,8 @@ type Secret struct {
 	// Faults are the problems of the definition. Entries and Groups do not contain the
 	// faulty parts.
 	Faults []Fault
+	// Warnings say which parts of the definition have no effect.
+	Warnings []Fault
 	// Hold lists, in ascending order, the data keys of faulty parts, which stay
 	// unchanged. HoldAll means that these keys are unknown. Then Syncer removes no data
 	// key that the definition does not name.

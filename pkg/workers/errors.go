@@ -40,9 +40,14 @@ func (e *UnknownError) Error() string {
 		}
 	}
 	if len(missing) > 0 {
-		reasons = slices.Insert(reasons, 0, fmt.Errorf("there is no value in Conjur, or none for this identity, for %s; check the ids and the policy", brief.List(missing)))
+		reasons = slices.Insert(reasons, 0, errors.New(noValue(missing)))
 	}
 	return fmt.Sprintf("%s is not delivered: %s", e.Key, list(reasons))
+}
+
+// noValue says that some variables have no value, and what to do.
+func noValue(ids []string) string {
+	return fmt.Sprintf("there is no value in Conjur, or none for this identity, for %s; check the ids and the policy", brief.List(ids))
 }
 
 // Unwrap returns the reasons.
@@ -59,17 +64,32 @@ type RevokedError struct {
 	Parts []string
 	// Kept means that the policy forbids removing content written earlier.
 	Kept bool
+	// Never means that the variables had no value since the process began, and that the
+	// target had nothing of them.
+	Never bool
 }
 
 func (e *RevokedError) Error() string {
 	verb := "holds nothing"
 	switch {
+	case e.Never && e.Parts == nil:
+		return fmt.Sprintf("%s is not delivered: %s", e.Key, noValue(e.Variables))
+	case e.Never:
+		return fmt.Sprintf("%s is delivered without %s: %s", e.Key, brief.List(e.Parts), noValue(e.Variables))
 	case e.Kept:
 		verb = "keeps its last state, as removal is switched off"
 	case e.Parts != nil:
 		verb = "does not hold " + brief.List(e.Parts)
 	}
 	return fmt.Sprintf("%s %s: %s", e.Key, verb, list(e.Errs))
+}
+
+// neverFound reports whether this process has never found a value of any of the variables.
+func (e *RevokedError) neverFound() bool {
+	return !slices.ContainsFunc(e.Errs, func(err error) bool {
+		gone, ok := errors.AsType[*variables.GoneError](err)
+		return !ok || !gone.NeverFound
+	})
 }
 
 // concerns reports whether the error is about a part.

@@ -42,6 +42,28 @@ func TestStaleIsTakenOver(t *testing.T) {
 	s.rests()
 }
 
+// A variable that never had a value is not revoked, however often Conjur confirms that. The
+// message says what it said at first, after a removal it does not.
+func TestVariableThatNeverExistedIsNotRevoked(t *testing.T) {
+	s := newShop(t, "user: p/user\npass: p/pass")
+	never := &variables.GoneError{Variable: "p/pass", Reason: variables.Missing, Observations: 4, NeverFound: true}
+	s.give("p/user", "me")
+	s.values.set("p/pass", never)
+	const first = "is delivered without pass: there is no value in Conjur, or none for this identity, for p/pass; check the ids and the policy"
+	for range 2 {
+		if r := failed[*workers.RevokedError](t, s.one().Err, first); !r.Never {
+			t.Errorf("%v is not marked", r)
+		}
+	}
+	s.holds("user=me")
+	s.restart()
+	s.data.keys["pass"], s.data.stale = "of an earlier process", true
+	for range 2 { // the removal, and then
+		failed[*workers.RevokedError](t, s.one().Err, "does not hold pass", "confirmed it 4 times")
+	}
+	s.holds("user=me")
+}
+
 // What is revoked takes its keys and the groups that contain it, and nothing
 // else; the rest is brought up to date by the same sync.
 func TestRevokedKeysGoAndTheOthersGoOn(t *testing.T) {

@@ -94,6 +94,7 @@ func metrics(t *testing.T) string {
 	m.RotationFailed("jwt", "read")
 	lane := &records.Lane{}
 	lane.Put(&targets.Target{Key: "file/db"})
+	lane.Put(&targets.Target{Key: "secret/shop/db", Secret: &targets.Secret{Warnings: []targets.Fault{{Place: "a", Why: "b"}}}})
 	db, _ := lane.Begin("file/db")
 	db.Status.Expires.At = time.Now()
 	lane.Settle(db)

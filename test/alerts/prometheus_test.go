@@ -229,6 +229,19 @@ rotation:
   sets: [{set: a, generate: {random: 32}, confirm: {wait: 1s}}]
 `
 
+// limitedSecret is a Secret of which a workload does not exist.
+const limitedSecret = `
+containerMode: standalone
+secretsDestination: k8s_secrets
+refresh: {interval: 1s}
+leaderElection: {enabled: false}
+kubernetes:
+  namespaces: [default]
+  namespace: syncer
+  kubeconfig: %q
+  secrets: [{namespace: default, name: limited, create: true, map: {a: a}, restart: [deployment/nosuch]}]
+`
+
 // slowRotation has a set whose consumer does not exist, and a set that Syncer may only read
 // once it has begun.
 const slowRotation = `
@@ -297,6 +310,8 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 	idle := newWorld(t)
 	shared.Replace(t, idle.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
 	p.scrape("idle=" + idle.start(binary, fmt.Sprintf(standalone, idle.dir+"/kubeconfig")))
+	limited := newWorld(t)
+	p.scrape("limited=" + limited.start(binary, fmt.Sprintf(limitedSecret, plane.Kubeconfig())))
 	// Without an API server, Syncer does not know which step the Secrets show.
 	rotates := newWorld(t)
 	shared.Replace(t, rotates.dir+"/kubeconfig", fmt.Sprintf(kubeconfig, proctest.FreeAddress(t)))
@@ -325,7 +340,7 @@ func TestEachAlertFiresWhenItsConditionIsCaused(t *testing.T) {
 
 	due := []string{
 		"SyncerConjurFails outage", "SyncerTargetStale outage", "SyncerRemovalsHeld held", "SyncerRemoved revoked",
-		"SyncerLoginRefused locked", "SyncerWorkerStuck stuck", "SyncerNobodyWorks idle", "SyncerSecretExpires expiring", "SyncerRotationFails rotates",
+		"SyncerLoginRefused locked", "SyncerWorkerStuck stuck", "SyncerNobodyWorks idle", "SyncerSecretExpires expiring", "SyncerTargetLimited limited", "SyncerRotationFails rotates",
 		"SyncerRotationFails forbidden", "SyncerRotationHeld slow", "SyncerRotationOverdue slow", "SyncerSignalsRefused refused",
 	}
 	proctest.Eventually(t, "each alert", func() bool {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -187,6 +188,7 @@ func TestWorkloadThatCannotBeRestartedIsToldOf(t *testing.T) {
 	w.settings = append(w.settings, "restarts: {quietPeriod: 1s}")
 	w.Variables("a")
 	w.deployment("shop")
+	w.settings[1] = fmt.Sprintf("server: {address: %q, status: true}", w.address)
 	w.as("unable", slices.DeleteFunc(slices.Clone(rights(t)), func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "deployments" }))
 	w.secret("db", map[string]string{"a": "a"}, func(s *corev1.Secret) {
 		s.Annotations["conjur.org/restart-workloads"] = "deployment/shop, statefulset/nosuch"
@@ -196,6 +198,23 @@ func TestWorkloadThatCannotBeRestartedIsToldOf(t *testing.T) {
 	for _, want := range []string{`deployments.apps "shop" is forbidden`, `there is no statefulset/nosuch`} {
 		eventually(t, "an Event with "+want, func() bool {
 			return slices.ContainsFunc(w.events("db", "RestartFailed"), func(message string) bool { return strings.Contains(message, want) })
+		})
+	}
+	w.secret("slip", nil, func(s *corev1.Secret) { // its map has another name
+		s.Data = map[string][]byte{"conjur_map": []byte("a: a")}
+	})
+	for secret, want := range map[string][]string{
+		"db":   {`deployment/shop: `, `deployments.apps \"shop\" is forbidden`, "statefulset/nosuch: there is no such workload"},
+		"slip": {"conjur-map: there is neither a map nor a group"},
+	} {
+		target := "secret/" + w.namespace + "/" + secret
+		eventually(t, "a limited "+secret, func() bool {
+			_, status := w.get("/status.json")
+			_, metrics := w.get("/metrics")
+			_, of, there := strings.Cut(status, `"`+target+`"`)
+			of, _, _ = strings.Cut(of, "}")
+			return there && strings.Contains(of, `"limited"`) && !slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(of, text) }) &&
+				strings.Contains(metrics, fmt.Sprintf(`syncer_target_limited{identity="default",target=%q} 1`, target))
 		})
 	}
 	w.Renew("a")

@@ -37,6 +37,8 @@ type GoneError struct {
 	Times []time.Time
 	// Held is how long the brake delayed the removal.
 	Held time.Duration
+	// NeverFound means that this process has never found a value.
+	NeverFound bool
 }
 
 func (e *GoneError) Error() string {

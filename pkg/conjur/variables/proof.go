@@ -144,7 +144,7 @@ func (m *memory) standing(id string, v *variable) Answer {
 func (s *suspicion) proof(id string, v *variable) *GoneError {
 	return &GoneError{
 		Variable: id, Reason: s.reason, Identity: s.identity, FirstSeen: s.first(), LastSeen: s.seen,
-		Observations: s.n, Times: slices.Clone(s.times), Held: v.heldFor,
+		Observations: s.n, Times: slices.Clone(s.times), Held: v.heldFor, NeverFound: v.foundAt == 0,
 	}
 }
 

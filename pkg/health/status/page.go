@@ -73,6 +73,7 @@ const (
 	Fresh   State = "fresh"   // holds the current values
 	Waiting State = "waiting" // not synced yet
 	Stale   State = "stale"   // its last proof is too old
+	Limited State = "limited" // fresh, but part of its definition has no effect, or a user did not get it
 	Failing State = "failing" // the last sync failed; keeps its content
 	Doubted State = "doubted" // variables seem to be gone, but the proof is incomplete or held back
 	Revoked State = "revoked" // variables are proven to be gone
@@ -98,7 +99,9 @@ type Target struct {
 	// Changed is the time of the last change by this process.
 	Changed time.Time `json:"changed,omitzero"`
 	Error   string    `json:"error,omitempty"`
-	Since   time.Time `json:"failingSince,omitzero"`
+	// Limits says why a target is Limited.
+	Limits string    `json:"limits,omitempty"`
+	Since  time.Time `json:"failingSince,omitzero"`
 	// Waits says what the target waits for. Next is the expected time, if known.
 	Waits string    `json:"waitsFor,omitempty"`
 	Next  time.Time `json:"next,omitzero"`

@@ -7,7 +7,7 @@ const table = $("targets");
 const body = table.tBodies[0];
 const heads = [...table.tHead.rows[0].cells];
 const columns = heads.map((th) => th.dataset.by);
-const states = ["failing", "revoked", "doubted", "stale", "waiting", "fresh"]; // the worst first
+const states = ["failing", "revoked", "doubted", "stale", "limited", "waiting", "fresh"]; // the worst first
 const page = 200; // rows
 const silence = 2000; // ms without a sign of life after which the process counts as lost
 const help = "https://github.com/secretsync/syncer/blob/main/docs/troubleshooting.md#errors-of-a-target";
@@ -86,7 +86,7 @@ function hear(kind, data) {
 	status.at = data.at;
 	status.lanes = data.lanes;
 	status.rotations = data.rotations ?? [];
-	for (const t of data.targets ?? []) targets.set(t.target, t);
+	for (const t of data.targets ?? []) targets.set(t.target, { ...t, wrong: t.error ?? t.limits });
 	for (const name of data.gone ?? []) targets.delete(name);
 	draw();
 }
@@ -112,7 +112,7 @@ const boxes = () => [...$("states").querySelectorAll("input")];
 function chosen() {
 	const words = $("words").value.toLowerCase();
 	const some = new Set(boxes().filter((i) => i.checked).map((i) => i.value));
-	const has = (t) => [t.target, t.lane, t.overrides, t.variables, t.error, t.waitsFor].some((s) => s?.toLowerCase().includes(words));
+	const has = (t) => [t.target, t.lane, t.overrides, t.variables, t.wrong, t.waitsFor].some((s) => s?.toLowerCase().includes(words));
 	return [...targets.values()].filter((t) => some.has(t.state) && has(t)).sort(before);
 }
 
@@ -234,7 +234,7 @@ function drawRotations() {
 // drawErrors shows each error once, with the targets that it concerns.
 function drawErrors() {
 	const groups = new Map();
-	for (const t of targets.values()) if (t.error) groups.set(t.error, [...(groups.get(t.error) ?? []), t.target]);
+	for (const t of targets.values()) if (t.wrong) groups.set(t.wrong, [...(groups.get(t.wrong) ?? []), t.target]);
 	const found = [...groups].sort((a, b) => b[1].length - a[1].length).slice(0, 5); // the table has all
 	$("errors").hidden = found.length === 0;
 	const all = found.map(([error, names]) => {
@@ -289,7 +289,7 @@ function makeRow(name) {
 function fill(row, t, polls) {
 	const next = t.next && Date.parse(t.next) > Date.now() ? `, ${ahead(t.next)}` : "";
 	const seen = proven(t, polls);
-	const texts = [t.state, null, t.error ?? "", t.failingSince ? ago(t.failingSince) : "", (t.waitsFor ?? "") + next, ago(seen), ago(t.changed), ahead(t.expires, "expired"), t.lane, t.overrides ?? ""];
+	const texts = [t.state, null, t.wrong ?? "", t.failingSince ? ago(t.failingSince) : "", (t.waitsFor ?? "") + next, ago(seen), ago(t.changed), ahead(t.expires, "expired"), t.lane, t.overrides ?? ""];
 	const titles = { failingSince: exact(t.failingSince), waitsFor: exact(t.next), proven: exact(seen), changed: exact(t.changed), expires: exact(t.expires) };
 	texts.forEach((text, i) => text !== null && set(row.cells[i], text, titles[columns[i]]));
 	row.cells[0].className = "state " + t.state;
@@ -313,7 +313,7 @@ function fillDetails(cell, t, seen) {
 		list.append(make("dt", "", head), dd);
 	};
 	const both = (time, text) => time && `${text ?? ago(time)} (${exact(time)})`;
-	say("Error", t.error, help);
+	say(t.error ? "Error" : "Limits", t.wrong, help);
 	say("Failing since", both(t.failingSince));
 	say("Waits for", t.waitsFor);
 	say("Next try", both(t.next, ahead(t.next, "now")));

@@ -111,11 +111,11 @@ func (o Overview) print(screen *terminal.Screen, s Status) error {
 }
 
 // badness orders states, the worst first.
-var badness = []State{Failing, Revoked, Doubted, Stale, Waiting, Fresh}
+var badness = []State{Failing, Revoked, Doubted, Stale, Limited, Waiting, Fresh}
 
 // colors are those of the states.
 var colors = map[State]terminal.Color{
-	Failing: terminal.Red, Revoked: terminal.Magenta, Doubted: terminal.Yellow, Stale: terminal.Yellow, Waiting: terminal.Blue, Fresh: terminal.Green,
+	Failing: terminal.Red, Revoked: terminal.Magenta, Doubted: terminal.Yellow, Stale: terminal.Yellow, Limited: terminal.Yellow, Waiting: terminal.Blue, Fresh: terminal.Green,
 }
 
 func (o Overview) lines(screen *terminal.Screen, s Status) []string {
@@ -185,7 +185,7 @@ func left(r Rotation) string {
 
 // wrong returns the error of a target, or the reason why it waits.
 func wrong(t Target) string {
-	text := t.Error
+	text := cmp.Or(t.Error, t.Limits)
 	if t.Waits != "" {
 		text = strings.TrimPrefix(text+"; waits for "+t.Waits, "; ")
 	}

@@ -85,6 +85,7 @@ func FromSecret(def SecretDefinition) (t *targets.Target, warnings []targets.Fau
 	} else if warning != "" {
 		warnings = append(warnings, targets.Fault{Place: targets.ConjurMapKey, Why: warning})
 	}
+	s.Warnings = warnings
 	return t, warnings
 }
 

@@ -105,3 +105,46 @@ func (l *Lane) Expiries() map[targets.Key]targets.Expiry {
 	}
 	return expiries
 }
+
+// Hinder records why a user of a Secret did not get it; nil means that it did. The user is
+// an item of the Secret's Restart or PullFor.
+func (s *Set) Hinder(key targets.Key, user string, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.records[key]
+	switch {
+	case r == nil:
+	case why == nil:
+		delete(r.hindered, user)
+	default:
+		if r.hindered == nil {
+			r.hindered = map[string]string{}
+		}
+		r.hindered[user] = user + ": " + why.Error()
+	}
+}
+
+// Limited returns, for each target with a limitation, why: parts of its definition have no
+// effect, or users did not get it.
+func (l *Lane) Limited() map[targets.Key][]string {
+	s := l.all()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	limited := map[targets.Key][]string{}
+	for key := range l.keys {
+		r := s.records[key]
+		if r.spec.Secret == nil {
+			continue
+		}
+		why := targets.Texts(r.spec.Secret.Warnings)
+		for _, user := range slices.Concat(r.spec.Secret.Restart, r.spec.Secret.PullFor) {
+			if text, hindered := r.hindered[user]; hindered {
+				why = append(why, text)
+			}
+		}
+		if len(why) > 0 {
+			limited[key] = why
+		}
+	}
+	return limited
+}

@@ -121,3 +121,31 @@ func TestAPollOfNothingDoesNotCount(t *testing.T) {
 		}
 	})
 }
+
+// A target is limited by warnings of its definition, and by those of its users that did
+// not get it, as long as the definition names them.
+func TestLimited(t *testing.T) {
+	set := &Set{}
+	lane := set.Lane("")
+	const key = targets.Key("secret/ns/db")
+	put := func(warnings []targets.Fault, users ...string) {
+		lane.Put(&targets.Target{Key: key, Secret: &targets.Secret{Namespace: "ns", Name: "db", Restart: users, PullFor: []string{"default"}, Warnings: warnings}})
+	}
+	want := func(when string, want ...string) {
+		t.Helper()
+		if got := lane.Limited()[key]; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	lane.Put(&targets.Target{Key: "file/a"})
+	set.Hinder("secret/ns/other", "default", errors.New("no")) // is not there
+	put(nil, "deployment/web")
+	want("at first")
+	set.Hinder(key, "deployment/web", errors.New("forbidden"))
+	set.Hinder(key, "default", errors.New("missing"))
+	want("two users", "deployment/web: forbidden", "default: missing")
+	put([]targets.Fault{{Place: "conjur-map", Why: "empty"}})
+	want("one user is not named any more", "conjur-map: empty", "default: missing")
+	set.Hinder(key, "default", nil)
+	want("the other got it", "conjur-map: empty")
+}

@@ -46,6 +46,8 @@ type Status struct {
 	// Bare means that the destination had nothing of the target when last read, and no
 	// write followed.
 	Bare bool
+	// Lost means that revoked content was removed from the target since the process began.
+	Lost bool
 	// WriteFailed and RemovalFailed report that a later write or removal failed. It may
 	// have taken effect all the same.
 	WriteFailed, RemovalFailed bool

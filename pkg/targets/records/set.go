@@ -42,6 +42,9 @@ type record struct {
 	made   uint64
 	memory int // reserved from the namespace's budget
 	asks   int // how often callers asked for it
+	// hindered says why users of a Secret did not get it: workloads that were not
+	// restarted, and service accounts, each as in its definition.
+	hindered map[string]string
 	// fallen are the node-specific variables that had no value for this identity at their
 	// last read, although they are listed.
 	fallen map[string]bool
