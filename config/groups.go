@@ -68,6 +68,7 @@ func (l *loader) target(group string, g item, cfg *Config) *targets.Target {
 		return t
 	}
 	l.path(t, g)
+	l.dotenvReaders(t, g["dotenvReaders"])
 	l.checkGroup(t, l.template(t, g, cfg.Kubernetes.Namespace), g["secrets"].key)
 	return t
 }
@@ -111,6 +112,20 @@ func (l *loader) entries(t *targets.Target, g item, account string) {
 		return
 	}
 	t.Entries = definitions.WithPolicyPath(entries, g["policyPath"].text)
+}
+
+// dotenvReaders sets the readers. A text separates them by commas.
+func (l *loader) dotenvReaders(t *targets.Target, readers value) {
+	if !readers.set || readers.bad {
+		return
+	}
+	t.DotenvReaders = readers.names()
+	if readers.node == nil {
+		t.DotenvReaders = definitions.ParseDotenvReaders(readers.text)
+	}
+	if err := t.CheckDotenvReaders(); err != nil {
+		l.fail(readers.key, "%v", err)
+	}
 }
 
 // strayGroup warns of settings for an undefined group.

@@ -195,6 +195,7 @@ type effectiveSecret struct {
 type effectiveGroup struct {
 	Group             string          `json:"group"`
 	Format            targets.Format  `json:"format"`
+	DotenvReaders     []string        `json:"dotenvReaders,omitempty"`
 	Template          string          `json:"template,omitempty"` // "inline"
 	TemplateConfigMap string          `json:"templateConfigMap,omitempty"`
 	Entries           []targets.Entry `json:"entries"`
@@ -213,7 +214,7 @@ func (e *Effective) addSecrets(cfg *Config) {
 			of.Create, of.Type, of.Restart, of.PullFor, of.Entries = t.Secret.Create, t.Secret.Type, t.Secret.Restart, t.Secret.PullFor, t.Entries
 			for _, g := range t.Secret.Groups {
 				template, configMap := effectiveTemplate(Folders{}, g)
-				of.Groups = append(of.Groups, effectiveGroup{g.Group, g.Format, template, configMap, append([]targets.Entry{}, g.Entries...)})
+				of.Groups = append(of.Groups, effectiveGroup{g.Group, g.Format, g.DotenvReaders, template, configMap, append([]targets.Entry{}, g.Entries...)})
 			}
 		}
 		secrets = append(secrets, of)
@@ -261,12 +262,13 @@ func text(d time.Duration) string {
 
 // effectiveTarget is one target of an Effective.
 type effectiveTarget struct {
-	Key      targets.Key    `json:"key"`
-	Group    string         `json:"group"`
-	Path     string         `json:"path"` // with the secrets folder in front
-	Mode     string         `json:"mode"` // octal, such as "0644"
-	Format   targets.Format `json:"format"`
-	Template string         `json:"template,omitempty"` // "inline", or the file's path
+	Key           targets.Key    `json:"key"`
+	Group         string         `json:"group"`
+	Path          string         `json:"path"` // with the secrets folder in front
+	Mode          string         `json:"mode"` // octal, such as "0644"
+	Format        targets.Format `json:"format"`
+	DotenvReaders []string       `json:"dotenvReaders,omitempty"`
+	Template      string         `json:"template,omitempty"` // "inline", or the file's path
 	// TemplateConfigMap is the location of the template, as "name/key".
 	TemplateConfigMap string          `json:"templateConfigMap,omitempty"`
 	Entries           []targets.Entry `json:"entries"`
@@ -274,7 +276,7 @@ type effectiveTarget struct {
 
 func newEffectiveTarget(folders Folders, t *targets.Target) effectiveTarget {
 	e := effectiveTarget{
-		Key: t.Key, Group: t.Group, Format: t.Format,
+		Key: t.Key, Group: t.Group, Format: t.Format, DotenvReaders: t.DotenvReaders,
 		Path:    path.Join(folders.Secrets, t.File.Path),
 		Mode:    fmt.Sprintf("%04o", t.File.Mode.Perm()),
 		Entries: []targets.Entry{},

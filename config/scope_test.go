@@ -45,6 +45,7 @@ kubernetes: {namespace: ns}
 targets:
 - {name: db, secrets: [{k: a/b}], policyPath: prod, path: db/creds, format: json, permissions: rw-r-----}
 - {name: inline, secrets: [{k: a/b}], format: template, template: old}
+- {name: env, secrets: [{k: a/b}], format: dotenv, dotenvReaders: [node, bun]}
 - {name: ref, secrets: [{k: a/b}], format: template, templateConfigMap: tpl/old}
 `
 
@@ -83,6 +84,7 @@ kubernetes:
       plain: {secrets: [{k: a/plain}], policyPath: prod, format: json}
       inline: {secrets: [{k: a/b}], format: template, template: old}
       ref: {secrets: [{k: a/b}], format: template, templateConfigMap: tpl/old}
+      env: {secrets: [{k: a/b}], format: dotenv, dotenvReaders: [node, bun]}
 leaderElection: {enabled: true, leaseName: old, namespace: ns, leaseDuration: 20s}
 restarts: {quietPeriod: 5s, perHour: 9}
 namespaceMemory: 7
@@ -195,6 +197,7 @@ var changes = map[string]change{
 	"targets.nodeSecrets":       {nodeFile, "nodeSecrets: true", "nodeSecrets: false", "targets.db.secrets", nil},
 	"targets.path":              {sidecarFile, "db/creds", "db/new", "targets.db.path", nil},
 	"targets.format":            {sidecarFile, "format: json, p", "format: yaml, p", "targets.db.format", nil},
+	"targets.dotenvReaders":     {sidecarFile, "[node, bun]", "node", "targets.env.dotenvReaders", nil},
 	"targets.permissions":       {sidecarFile, "rw-r-----", "rw-------", "targets.db.permissions", nil},
 	"targets.template":          {sidecarFile, "template: old", "template: new", "targets.inline.template", nil},
 	"targets.templateConfigMap": {sidecarFile, "tpl/old", "tpl/new", "targets.ref.templateConfigMap", nil},
@@ -211,6 +214,7 @@ var changes = map[string]change{
 	"kubernetes.secrets.groups.secrets":           {clusterFile, "a/plain", "a/new", "kubernetes.secrets.shop/db.groups", nil},
 	"kubernetes.secrets.groups.policyPath":        {clusterFile, "prod", "test", "kubernetes.secrets.shop/db.groups", nil},
 	"kubernetes.secrets.groups.format":            {clusterFile, "json", "yaml", "kubernetes.secrets.shop/db.groups", nil},
+	"kubernetes.secrets.groups.dotenvReaders":     {clusterFile, "[node, bun]", "node", "kubernetes.secrets.shop/db.groups", nil},
 	"kubernetes.secrets.groups.template":          {clusterFile, "template: old", "template: new", "kubernetes.secrets.shop/db.groups", nil},
 	"kubernetes.secrets.groups.templateConfigMap": {clusterFile, "tpl/old", "tpl/new", "kubernetes.secrets.shop/db.groups", nil},
 

@@ -132,6 +132,7 @@ func (l *loader) secretGroup(name string, g item, def definitions.SecretDefiniti
 	case g["template"].set || g["templateConfigMap"].set:
 		t.Format = targets.FormatTemplate
 	}
+	l.dotenvReaders(t, g["dotenvReaders"])
 	given := l.givenTemplate(t, g, def.Namespace)
 	if t.Format == targets.FormatTemplate && !given.set {
 		l.fail(g["secrets"].key, "the format template needs a template; write one, or the name and key of a ConfigMap in templateConfigMap")

@@ -93,6 +93,7 @@ func TestDefinitionsRefuse(t *testing.T) {
 		"group's name":        {"{name: x, groups: {'a b': {secrets: [v]}}}", "kubernetes.secrets[2].groups.a b.secrets", "cannot be a data key"},
 		"group of the map":    {"{name: x, groups: {conjur-map: {secrets: [v]}}}", "kubernetes.secrets[2].groups.conjur-map.secrets", "cannot be a data key"},
 		"no template":         {"{name: x, groups: {g: {secrets: [v], format: template}}}", "kubernetes.secrets[2].groups.g.secrets", "needs a template"},
+		"unknown reader":      {"{name: x, groups: {g: {secrets: [v], format: dotenv, dotenvReaders: [denv]}}}", "kubernetes.secrets[2].groups.g.dotenvReaders", `"denv" is not a reader of dotenv`},
 		"two templates":       {"{name: x, groups: {g: {secrets: [v], template: a, templateConfigMap: b/c}}}", "kubernetes.secrets[2].groups.g.templateConfigMap", "there is also a template in"},
 		"broken template":     {"{name: x, groups: {g: {secrets: [v], template: '{{'}}}", "kubernetes.secrets[2].groups.g.template", "template: g:1"},
 		"alias of a format":   {"{name: x, groups: {g: {secrets: [{'a b': v}], format: bash}}}", "kubernetes.secrets[2].groups.g.secrets", `"a b"`},

@@ -30,6 +30,12 @@ func (w *buffer) text(s string) {
 	w.b = append(w.b, s...)
 }
 
+// cut clears and removes the bytes from start on.
+func (w *buffer) cut(start int) {
+	clear(w.b[start:])
+	w.b = w.b[:start]
+}
+
 // wipe clears and releases the bytes.
 func (w *buffer) wipe() {
 	clear(w.b[:cap(w.b)])

@@ -2,9 +2,12 @@ package render
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // writeDotenv writes a line that five readers read alike, if the value has such a
@@ -23,31 +26,60 @@ import (
 // different value, but executes nothing and reads the following lines correctly.
 // godotenv ends a value at the first quote without a preceding backslash, and drops
 // adjacent quotes.
-func writeDotenv(w *buffer, e entry) fault {
+//
+// If readers are named, the value gets the first of these forms that all of them read.
+func writeDotenv(w *buffer, e entry, readers []string) fault {
 	v := e.value
 	if bytes.IndexByte(v, 0) >= 0 {
 		return hasNUL
 	}
 	w.text(e.alias)
 	w.byte('=')
-	switch {
-	case bytes.IndexByte(v, '\n') >= 0 && !bytes.ContainsAny(v, "'\"\\$`\r"):
-		w.dotenvText(v)
-	case printable(v, "") && !bytes.ContainsAny(v, "\"\\$`"):
-		w.quoted(v, nil)
-	case !endsIn(v, `\`) && !bytes.ContainsAny(v, "'\r"):
-		w.byte('\'')
-		w.raw(v)
-		w.byte('\'')
-	case !endsIn(v, `"\`):
-		w.dotenvText(v)
-	case bare(v):
-		w.raw(v)
-		w.byte('\n') // a shell joins a line that ends in a backslash with the next
-	default:
-		return "its quotes, backslashes and line breaks fit none of the forms that dotenv has"
+	lines := bytes.IndexByte(v, '\n') >= 0 && !bytes.ContainsAny(v, "'\r")
+	plain := (lines || printable(v, "")) && !bytes.ContainsAny(v, "\"\\$`")
+	start, misread := len(w.b), false
+	unable := readers // they misread each form
+	for _, form := range []struct {
+		fits  bool
+		write func(v []byte)
+	}{
+		{plain, w.dotenvText},
+		{!endsIn(v, `\`) && !bytes.ContainsAny(v, "'\r"), w.singleQuoted},
+		{!plain && !endsIn(v, `"\`), w.dotenvText},
+		{endsIn(v, `\`) && bare(v), w.bareLine},
+	} {
+		if !form.fits {
+			continue
+		}
+		form.write(v)
+		reads := func(r string) bool { return !targets.MisreadsDotenv(r, w.b[start:]) }
+		if !slices.ContainsFunc(readers, func(r string) bool { return !reads(r) }) {
+			return ""
+		}
+		unable = slices.DeleteFunc(slices.Clone(unable), reads)
+		w.cut(start)
+		misread = true
 	}
-	return ""
+	switch {
+	case !misread:
+		return "its quotes, backslashes and line breaks fit none of the forms that dotenv has"
+	case len(unable) == 0:
+		unable = readers
+	}
+	return "no form of it is read correctly by " + fault(strings.Join(unable, " and "))
+}
+
+func (w *buffer) singleQuoted(v []byte) {
+	w.byte('\'')
+	w.raw(v)
+	w.byte('\'')
+}
+
+// bareLine adds a line feed, because a shell joins a line that ends in a backslash with
+// the next.
+func (w *buffer) bareLine(v []byte) {
+	w.raw(v)
+	w.byte('\n')
 }
 
 // dotenvText writes v in double quotes. It escapes the characters that are special

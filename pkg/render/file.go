@@ -73,14 +73,14 @@ const (
 	hasNUL  fault = "it has a NUL byte, which an environment variable cannot have"
 )
 
-func layoutOf(format targets.Format) layout {
-	switch format {
+func layoutOf(t *targets.Target) layout {
+	switch t.Format {
 	case targets.FormatYAML:
 		return layout{separator: "\n", write: writeYAML}
 	case targets.FormatJSON:
 		return layout{open: "{", separator: ",", end: "}", write: writeJSON}
 	case targets.FormatDotenv:
-		return layout{separator: "\n", write: writeDotenv}
+		return layout{separator: "\n", write: func(w *buffer, e entry) fault { return writeDotenv(w, e, t.DotenvReaders) }}
 	case targets.FormatBash:
 		return layout{separator: "\n", write: writeBash}
 	case targets.FormatProperties:
@@ -90,12 +90,12 @@ func layoutOf(format targets.Format) layout {
 	case targets.FormatEnvFile:
 		return layout{separator: "\n", write: writeEnvFile}
 	}
-	panic("render: no layout for format " + string(format))
+	panic("render: no layout for format " + string(t.Format))
 }
 
-// renderFile renders entries in a format. Their aliases must satisfy its rule.
-func renderFile(format targets.Format, entries []entry) (secret.Value, error) {
-	l := layoutOf(format)
+// renderFile renders entries in the format of t. Their aliases must satisfy its rule.
+func renderFile(t *targets.Target, entries []entry) (secret.Value, error) {
+	l := layoutOf(t)
 	size := 16
 	for _, e := range entries {
 		size += len(e.alias) + len(e.value) + len(e.value)/8 + 16
@@ -108,7 +108,7 @@ func renderFile(format targets.Format, entries []entry) (secret.Value, error) {
 			w.text(l.separator)
 		}
 		if f := l.write(w, e); f != "" {
-			errs = append(errs, &ValueError{format, e.alias, f, holding(e.value)})
+			errs = append(errs, &ValueError{t.Format, e.alias, f, holding(e.value)})
 		}
 	}
 	w.text(l.end)

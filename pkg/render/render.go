@@ -85,7 +85,7 @@ func renderParts(budget *work, t *targets.Target, template string, entries []ent
 		}
 		return map[string]secret.Value{"": content}, nil
 	default:
-		content, err := renderFile(t.Format, entries)
+		content, err := renderFile(t, entries)
 		if err != nil {
 			return nil, err
 		}

@@ -45,6 +45,8 @@ type Target struct {
 	// Entries are in the order of the definition, and formats keep this order.
 	Entries []Entry
 	Format  Format
+	// DotenvReaders must all read each value. They are used with FormatDotenv only.
+	DotenvReaders []string
 	// Template is used with FormatTemplate only.
 	Template Template
 	File     File

@@ -65,6 +65,7 @@ func (t *Tool) printFile(e fileExplanation) error {
 	table.row("path", e.Path)
 	table.row("mode", e.Mode)
 	table.row("format", string(e.Format))
+	table.list("dotenv readers", e.DotenvReaders)
 	if e.Template != "" {
 		table.row("template", e.Template)
 	}

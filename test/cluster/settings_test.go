@@ -115,6 +115,7 @@ var listed = []change{
 	{"kubernetes.secrets.groups.policyPath", "policyPath: busy", "policyPath: other"},
 	{"kubernetes.secrets.groups.format", "format: json", "format: yaml"},
 	{"kubernetes.secrets.groups.template", "template: old", "template: new"},
+	{"kubernetes.secrets.groups.dotenvReaders", "[node, bun]", "node"},
 	{"kubernetes.secrets.groups.templateConfigMap", "tpl/old", "tpl/new"},
 	{"kubernetes.secrets.name", "name: db", "name: new"},
 	{"kubernetes.secrets.namespace", "namespace: SHOP", "namespace: NS"},
@@ -136,6 +137,7 @@ const listedFile = standaloneHead + `kubernetes: {namespaces: [NS, BUSY, KEPT, S
   {name: fine, namespace: KEPT}, {name: doomed, namespace: KEPT}, {name: calm, namespace: KEPT}, {name: load, namespace: BUSY, pullSecretFor: [old]},
   {name: db, namespace: SHOP, create: true, type: Opaque, restart: [deployment/old], map: {k: {id: busy/1, contentType: text}},
    groups: {plain: {secrets: [{k: 1}], policyPath: busy, format: json}, inline: {secrets: [{k: busy/1}], template: old},
+     env: {secrets: [{k: busy/1}], format: dotenv, dotenvReaders: [node, bun]},
      ref: {secrets: [{k: busy/1}], templateConfigMap: tpl/old}}}]}
 identities:
 - {name: busy, namespaces: [BUSY], conjur: {login: host/busy, apiKeyFile: DIR/key-of-busy}}
@@ -156,6 +158,7 @@ var delivered = []change{
 	{"targets.policyPath", "policyPath: busy", "policyPath: other"},
 	{"targets.path", "path: old", "path: new"},
 	{"targets.format", "format: json", "format: yaml"},
+	{"targets.dotenvReaders", "[node, bun]", "node"},
 	{"targets.permissions", "rw-r-----", "rw-------"},
 	{"targets.template", "template: old", "template: new"},
 	{"targets.templateConfigMap", "tpl/old", "tpl/new"},
@@ -181,6 +184,7 @@ targets:
 - {name: load, secrets: [{k: busy/load}]}
 - {name: db, secrets: [{k: 1}], policyPath: busy, path: old, format: json, permissions: rw-r-----}
 - {name: node, secrets: [{k: busy/deep/1}], nodeSecrets: true}
+- {name: env, secrets: [{k: busy/1}], format: dotenv, dotenvReaders: [node, bun]}
 - {name: inline, secrets: [{k: busy/1}], format: template, template: old}
 - {name: ref, secrets: [{k: busy/1}], format: template, templateConfigMap: tpl/old}
 `

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -17,6 +18,7 @@ const (
 	groupSecrets     = "conjur.org/conjur-secrets."
 	groupPolicyPath  = "conjur.org/conjur-secrets-policy-path."
 	groupFormat      = "conjur.org/secret-file-format."
+	groupReaders     = "conjur.org/dotenv-readers."
 	groupTemplate    = "conjur.org/secret-file-template."
 	groupConfigMap   = "conjur.org/secret-file-template-configmap."
 	groupPath        = "conjur.org/secret-file-path."
@@ -67,7 +69,7 @@ func groupNames(annotations map[string]string) []string {
 }
 
 func groupPrefixes() []string {
-	return []string{groupSecrets, groupPolicyPath, groupFormat, groupTemplate, groupConfigMap, groupPath, groupPermissions}
+	return []string{groupSecrets, groupPolicyPath, groupFormat, groupReaders, groupTemplate, groupConfigMap, groupPath, groupPermissions}
 }
 
 // KnownAnnotation reports whether Syncer reads or writes the annotation of a Kubernetes
@@ -136,6 +138,12 @@ func (p *secretParser) group(group string) *targets.Target {
 	if t.Format == targets.FormatTemplate {
 		t.Template = p.template(group, inline, ref)
 	}
+	if readers := p.annotations[groupReaders+group]; readers != "" {
+		t.DotenvReaders = ParseDotenvReaders(readers)
+	}
+	if err := t.CheckDotenvReaders(); err != nil {
+		p.fail(groupReaders+group, "%v", err)
+	}
 	entries, warnings, err := ParseEntries(secrets, p.account)
 	p.report(groupSecrets+group, warnings, err)
 	t.Entries = WithPolicyPath(entries, p.annotations[groupPolicyPath+group])
@@ -148,6 +156,11 @@ func (p *secretParser) group(group string) *targets.Target {
 		return nil
 	}
 	return t
+}
+
+// ParseDotenvReaders reads names with commas between them.
+func ParseDotenvReaders(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
 // dataKey checks that the group's name can be a separate data key.

@@ -30,6 +30,7 @@ func TestParseSecretGroups(t *testing.T) {
 		{"a template", groupOf("- u: p/a", groupTemplate, text), targets.Target{Entries: one, Format: targets.FormatTemplate, Template: inline}},
 		{"both", groupOf("- u: p/a", groupTemplate, text, groupFormat, "template"), targets.Target{Entries: one, Format: targets.FormatTemplate, Template: inline}},
 		{"a format", groupOf("- u: p/a", groupFormat, "java-properties"), targets.Target{Entries: one, Format: targets.FormatJavaProperties}},
+		{"readers", groupOf("- u: p/a", groupFormat, "dotenv", groupReaders, "node,\n compose"), targets.Target{Entries: one, Format: targets.FormatDotenv, DotenvReaders: []string{"node", "compose"}}},
 		{"a policy path", groupOf("- u: a", groupFormat, "yaml", groupPolicyPath, "/p/"), targets.Target{Entries: one, Format: targets.FormatYAML}},
 		{"base64", groupOf("- u: p/a\n  content-type: base64", groupFormat, "json"),
 			targets.Target{Entries: []targets.Entry{{Alias: "u", Variable: "p/a", ContentType: targets.ContentBase64}}, Format: targets.FormatJSON}},
@@ -75,6 +76,7 @@ func TestParseSecretTellsAllErrors(t *testing.T) {
 		annotations[groupSecrets+group], annotations[groupTemplate+group] = secrets, "x"
 	}
 	annotations[groupSecrets+"dir"], annotations[groupFormat+"dir"] = "- a", "directory"
+	annotations[groupSecrets+"env"], annotations[groupFormat+"env"], annotations[groupReaders+"env"] = "- a", "dotenv", "denv"
 	annotations[groupSecrets+"toml"], annotations[groupFormat+"toml"] = "- a", "toml"
 	annotations[groupSecrets+"tpl"], annotations[groupFormat+"tpl"] = "- a", "template"
 	want := []string{
@@ -86,6 +88,7 @@ func TestParseSecretTellsAllErrors(t *testing.T) {
 		`conjur.org/conjur-secrets.conjur-map: the data key "conjur-map" is that of the map itself; give the group another name`,
 		`conjur.org/secret-file-format.dir: the format directory makes many files, and a data key holds one; use another format, or conjur-map`,
 		`conjur.org/conjur-secrets.empty: the list of secrets is empty`,
+		`conjur.org/dotenv-readers.env: "denv" is not a reader of dotenv that Syncer knows; use some of godotenv, npm-dotenv, python-dotenv, shell, systemd, node, compose, phpdotenv, symfony, bun, dotenvx, dotenv-expand`,
 		`conjur.org/conjur-secrets.many: line 1: the variable "a/" must not end in a slash`,
 		`conjur.org/conjur-secrets.many: line 2: the variable "b/" must not end in a slash`,
 		`conjur.org/secret-file-format.toml: unknown format "toml"; use one of yaml, json, dotenv, bash, properties, template, java-properties, env-file, jwks, jwks-public`,
