@@ -8,7 +8,7 @@ SYNCER       = bin/syncer
 export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' go.mod)
 
 .DEFAULT_GOAL := help
-.PHONY: help build format test test-all test-node bench-node test-page test-clients test-alerts test-upgrade kube node image release lint scan bench soak demo conformance
+.PHONY: help build format test test-all test-node bench-node test-page test-clients test-alerts test-upgrade kube node image release lint scan bench soak demo play conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ bench: build ## Measure the sidecar, the server, a cluster and its tenants, whol
 
 soak: kube ## One hour of change and failure, in which nothing may grow (SYNCER_SOAK=…, SYNCER_SOAK_SEED=…)
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_SOAK="$${SYNCER_SOAK:-1h}" $(GO) test -count=1 -v -tags long -timeout 0 ./test/soak
+
+play: kube ## Run Syncer on an API server until ^C, with a value that changes
+	@SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -count=1 -v -tags play -run TestPlay -timeout 0 ./test/cluster
 
 demo: ## See a value reach its file: a server, five groups, 20 seconds
 	$(GO) run ./cmd/syncer demo
