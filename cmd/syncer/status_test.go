@@ -121,7 +121,7 @@ func TestStatusShowsHeldRemovals(t *testing.T) {
 	if got := s.Targets[0]; got.Waits != "the end of the hold on removals: a, b, c, d, e" {
 		t.Errorf("got %+v", got)
 	}
-	if out, code := w.ofStatus(c, "--output", "json"); code != 1 || !json.Valid([]byte(out)) {
+	if out, code := w.ofStatus(c, "--output", "json"); code != 1 || !json.Valid([]byte(out)) || !strings.HasPrefix(out, "{\n  \"at\": ") {
 		t.Errorf("status ended with %d: %s", code, out)
 	}
 	if out, _ := w.ofStatus(c); !strings.Contains(out, "Removal as default is held back until") {

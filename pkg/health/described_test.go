@@ -14,7 +14,7 @@ import (
 // TestTheReferenceHasEachMetric compares the table of docs/metrics.md with the
 // metrics of this package, by name and labels.
 func TestTheReferenceHasEachMetric(t *testing.T) {
-	m := NewMetrics()
+	m := NewMetrics("")
 	m.Watch("default", nil)
 	m.WatchFolder(nil)
 	all := make(chan *prometheus.Desc)

@@ -2,7 +2,9 @@ package health
 
 import (
 	"net/http"
+	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,8 +44,10 @@ const (
 	OutcomeFailed    = "failed"
 )
 
-// NewMetrics returns metrics that initially contain only those of the process.
-func NewMetrics() *Metrics {
+// NewMetrics returns metrics that initially contain only those of the process. version is
+// that of the build, which ends with + and the revision if it is known.
+func NewMetrics(version string) *Metrics {
+	version, revision, _ := strings.Cut(version, "+")
 	identity := []string{"identity"}
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -61,10 +65,12 @@ func NewMetrics() *Metrics {
 		fights:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_contested_secrets", Help: "Secrets that another client changes again and again, so that there are pauses between the corrections."}),
 		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_leader", Help: "1 in the process that works, 0 in one that waits for the lease."}),
 	}
+	build := gauge("syncer_build_info", "1, with the version, the Go version and the revision of the build as labels.", "version", "goversion", "revision")
+	build.WithLabelValues(version, runtime.Version(), revision).Set(1)
 	m.Signalled(0, 0) // makes the first refusal visible as an increase
 	m.queues = newQueueMetrics(m.registry)
 	m.sets = newSetMetrics(m.registry)
-	m.registry.MustRegister(m.syncs, m.lag, m.requests, m.seconds, m.removals, m.holds, m.held, m.restarts, m.signals, m.leader, m.fights,
+	m.registry.MustRegister(m.syncs, m.lag, m.requests, m.seconds, m.removals, m.holds, m.held, m.restarts, m.signals, m.leader, m.fights, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

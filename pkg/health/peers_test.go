@@ -55,7 +55,7 @@ func (p *pipes) dial(t *testing.T, peer string) net.Conn {
 
 // bubble serves s in virtual time.
 func bubble(t *testing.T, s *Server, test func(t *testing.T, p *pipes)) {
-	s.Metrics = NewMetrics().Handler()
+	s.Metrics = NewMetrics("").Handler()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 		ctx, stop := context.WithCancel(t.Context())
@@ -241,7 +241,7 @@ func (slowFolder) OnDisk() bool                 { return false }
 
 func TestFewScrapesAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, f := NewMetrics(), slowFolder{make(chan struct{})}
+		m, f := NewMetrics(""), slowFolder{make(chan struct{})}
 		defer m.WatchFolder(f)()
 		h, codes := m.Handler(), make(chan int, mostScrapes+1)
 		for range cap(codes) {

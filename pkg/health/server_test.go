@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,7 +69,7 @@ func (*process) Ready() ([]string, error) { return []string{"but for one"}, erro
 
 func TestProbesSayWhatIsWrong(t *testing.T) {
 	var p process
-	url := serve(t, &Server{Process: &p, Metrics: NewMetrics().Handler()})
+	url := serve(t, &Server{Process: &p, Metrics: NewMetrics("").Handler()})
 	if code, _ := get(t, url+"/healthz"); code != http.StatusOK {
 		t.Errorf("healthy: status %d", code)
 	}
@@ -98,7 +99,7 @@ func TestAddressInUseIsNamed(t *testing.T) {
 }
 
 func TestMetricsAreServed(t *testing.T) {
-	m := NewMetrics()
+	m := NewMetrics("1.2.3+abc")
 	url := serve(t, &Server{Metrics: m.Handler()})
 	m.Sync("default", OutcomeWritten, time.Now().Add(-time.Second))
 	m.Sync("default", OutcomeRemoved, time.Now())
@@ -133,6 +134,7 @@ func TestMetricsAreServed(t *testing.T) {
 		`syncer_workload_restarts_total{namespace="shop"} 1`,
 		`syncer_signals_total{result="refused"} 1`,
 		`syncer_leader 1`,
+		`syncer_build_info{goversion="` + runtime.Version() + `",revision="abc",version="1.2.3"} 1`,
 		"syncer_folder_bytes 5\n", "syncer_folder_limit_bytes 9\n", "syncer_folder_on_disk 1\n",
 		`workqueue_depth{name="default"} 2`,
 		`syncer_target_freshness_seconds{identity="default",target="secret/shop/db"} `,
@@ -163,7 +165,7 @@ func (folder) Kept() (bytes, limit int64) { return 5, 9 }
 func (folder) OnDisk() bool               { return true }
 
 func TestRemovalsAreCountedFromZero(t *testing.T) {
-	m := NewMetrics()
+	m := NewMetrics("")
 	defer m.Watch("default", &records.Lane{})()
 	_, body := get(t, serve(t, &Server{Metrics: m.Handler()})+"/metrics")
 	for _, line := range []string{`syncer_removals_total{identity="default"} 0`, `syncer_removal_holds_total{identity="default"} 0`} {

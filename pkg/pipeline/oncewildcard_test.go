@@ -138,7 +138,7 @@ func newParts(t *testing.T, d *conjurtest.Double, cfg *config.Config, dir string
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lane{name: "default", settings: newSettings(cfg), targets: set, metrics: health.NewMetrics(), log: zap.NewNop()}
+	l := &lane{name: "default", settings: newSettings(cfg), targets: set, metrics: health.NewMetrics(""), log: zap.NewNop()}
 	q := queue.New(l.queueConfig(cfg))
 	return testParts{client, values, set, q, workers.NewPool(workers.PoolConfig{
 		Work: q, Workers: 2, Timeout: 3 * cfg.Conjur.HTTPTimeout, Listener: listener,

@@ -40,7 +40,7 @@ func newSupervisor(settings *settings, parts Parts, set *records.Set) (s *superv
 	s = &supervisor{settings: settings, parts: parts, set: set, started: time.Now()}
 	cfg := settings.config()
 	if cfg.Server.Address != "" {
-		s.metrics = health.NewMetrics()
+		s.metrics = health.NewMetrics(parts.Version)
 	}
 	if needsCluster(cfg) {
 		s.cluster, err = connect.Kubernetes(cfg.Kubernetes, connect.Options{Version: parts.Version, Log: parts.Log})

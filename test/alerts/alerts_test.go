@@ -85,7 +85,7 @@ func TestOnlyMetricsThatAreThereAreAskedFor(t *testing.T) {
 // metrics returns the metrics of a process that has counted every event.
 func metrics(t *testing.T) string {
 	t.Helper()
-	m := health.NewMetrics()
+	m := health.NewMetrics("")
 	m.Sync("default", health.OutcomeWritten, time.Now())
 	m.Request("default", "values", 200, time.Millisecond)
 	m.Held("default", 0, false)

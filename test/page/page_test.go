@@ -170,17 +170,19 @@ func TestHostileTextsAreTexts(t *testing.T) {
 
 func TestTheTokenIsAskedFor(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("open-sesame"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	b := open(t, serve(t, &status.Handler{TokenFile: file, Look: func() status.Status {
 		return status.Status{Lanes: []status.Lane{}, Targets: []status.Target{{Name: "file/db", State: status.Fresh}}}
 	}}))
-	b.await(`!document.getElementById("login").hidden`)
-	b.run(chromedp.SendKeys("#token", "wrong\r"))
+	b.await(`document.getElementById("summary").textContent.startsWith("the token cannot be read")`)
+	if err := os.WriteFile(file, []byte("öffne-dich\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.await(`document.getElementById("summary").textContent.startsWith("the status needs the token in the file of server.statusTokenFile") && document.activeElement.id === "token"`)
+	b.run(chromedp.KeyEvent("wrong\r"))
 	b.await(`document.getElementById("refused").textContent !== "" && !document.getElementById("login").hidden`)
-	b.run(chromedp.Evaluate(`document.getElementById("token").value = ""`, nil), chromedp.SendKeys("#token", "open-sesame\r"))
+	b.run(chromedp.KeyEvent(" öffne-dich \r")) // replaces the wrong one, which is selected
 	b.shows("file/db", status.Fresh)
+	b.await(`document.getElementById("login").hidden && location.search === ""`)
 	b.well()
 }
 

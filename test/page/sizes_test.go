@@ -144,16 +144,19 @@ func TestEverySize(t *testing.T) {
 	}
 }
 
-// TestACardOnAPhone shows the state and the error first. All cards are equally wide, and the
-// name of the Pod stays whole.
+// TestACardOnAPhone shows the state and the error first, and the error once. All cards are
+// equally wide, and the name of the Pod stays whole.
 func TestACardOnAPhone(t *testing.T) {
 	b := open(t, serve(t, &status.Handler{Look: func() status.Status { return shop(7) }}))
 	b.size(390)
 	b.await(row("secret/billing/stripe") + " !== undefined")
 	b.await(`(tops => tops[0] < tops[1] && tops[1] < tops[2])(["state", "error", "target"].map(c => ` + row("secret/billing/stripe") + `.querySelector("td." + c).getBoundingClientRect().top))`)
 	b.await(`new Set([...document.querySelectorAll("article")].map(e => e.offsetWidth)).size === 1 && document.querySelector("#whose span").offsetHeight < 30`)
+	const once = `document.body.innerText.split("variable billing/stripe/key not found").length - 1 === 2` // of two targets
+	b.await(once)
 	b.run(chromedp.Evaluate(row("secret/billing/stripe")+`.querySelector("button").click()`, nil))
 	b.await(`document.querySelector("tr.details dd a").href.includes("troubleshooting")`)
+	b.await(once)
 	b.whole()
 	b.run(chromedp.Evaluate(row("secret/billing/stripe")+`.scrollIntoView()`, nil))
 	b.save("details-390")

@@ -78,7 +78,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/status.json":
 		if h.permits(w, r) {
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(h.look()) // on an error the reader is gone
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", "  ")
+			_ = encoder.Encode(h.look()) // on an error the reader is gone
 		}
 	case "/status/events":
 		if h.permits(w, r) {
@@ -134,7 +136,7 @@ func (h *Handler) permits(w http.ResponseWriter, r *http.Request) bool {
 	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !bearer || subtle.ConstantTimeCompare([]byte(given), []byte(want)) != 1 {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "a bearer token is needed", http.StatusUnauthorized)
+		http.Error(w, "the status needs the token in the file of server.statusTokenFile", http.StatusUnauthorized)
 		return false
 	}
 	return true

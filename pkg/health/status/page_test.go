@@ -211,6 +211,9 @@ func TestGetReturnsWhatIsKnown(t *testing.T) {
 	if strings.ContainsAny(text, "<>\x1b") || !json.Valid([]byte(text)) {
 		t.Errorf("not escaped: %s", text)
 	}
+	if !strings.HasPrefix(text, "{\n  \"at\": ") {
+		t.Errorf("not indented: %s", text)
+	}
 	if _, err := (status.Client{URL: serve(t, http.NotFoundHandler()).URL}).Get(t.Context()); err == nil || !strings.Contains(err.Error(), "server.status") {
 		t.Errorf("where it is off: %v", err)
 	}

@@ -53,11 +53,7 @@ const counted = (n) => `${n} target${n === 1 ? "" : "s"}`;
 const exact = (time) => (time ? new Date(time).toLocaleString() : "");
 
 const age = (time) => span(Math.max(0, Math.round((Date.now() - Date.parse(time)) / 1000)));
-
-// ago writes how long ago a time was.
-function ago(time) {
-	return time ? age(time) + " ago" : "–";
-}
+const ago = (time) => (time ? age(time) + " ago" : "–");
 
 // ahead writes how far off a time is.
 function ahead(time, past) {
@@ -333,9 +329,11 @@ async function follow() {
 		const token = sessionStorage.getItem("token");
 		try {
 			const answer = await fetch("/status/events", { headers: token ? { Authorization: "Bearer " + token } : {} });
+			if (!answer.ok && !status) set($("summary"), await answer.text());
 			if (answer.status === 401) {
 				set($("refused"), token ? "This is not the token." : "");
 				$("login").hidden = false;
+				$("token").select(); // replaces a wrong one
 				return;
 			}
 			if (answer.ok) await read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
@@ -388,7 +386,7 @@ $("clear").addEventListener("click", () => {
 $("more").addEventListener("click", () => draw((most += page)));
 $("login").addEventListener("submit", (e) => {
 	e.preventDefault();
-	sessionStorage.setItem("token", $("token").value);
+	sessionStorage.setItem("token", String.fromCharCode(...new TextEncoder().encode($("token").value.trim()))); // a header has bytes
 	$("login").hidden = true;
 	follow();
 });

@@ -64,7 +64,11 @@ func (o Overview) Watch(ctx context.Context) error {
 			}
 			before = now
 		}
-		if failed == nil {
+		switch {
+		case failed != nil:
+		case o.Output == output.JSON && !screen.Live(): // a line for each Status
+			failed = json.NewEncoder(o.Out).Encode(s)
+		default:
 			failed = o.print(screen, s)
 		}
 	})
@@ -97,8 +101,6 @@ func (o Overview) client() (Client, error) {
 
 func (o Overview) print(screen *terminal.Screen, s Status) error {
 	switch {
-	case o.Output == output.JSON && !screen.Live(): // a line for each Status
-		return json.NewEncoder(o.Out).Encode(s)
 	case o.Output == output.YAML:
 		if _, err := io.WriteString(o.Out, "---\n"); err != nil {
 			return err
