@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
@@ -58,11 +59,15 @@ func TestTheExampleOfCloudCredentials(t *testing.T) {
 		t.Fatalf("%v %v: %+v", err, warnings, c.Sets)
 	}
 	// The three commands of docs/cloud-credentials.md.
-	policy, err := rotateBy(t, "init", "--config", file)
+	policy, remarks, err := told(t, "", "rotate", "init", "--config", file)
 	for _, needs := range []string{"arn:aws:iam::*:user/ingress", "iam.serviceAccountKeys.create", "Application.ReadWrite.OwnedBy"} {
-		if err != nil || !strings.Contains(policy, needs) {
-			t.Errorf("init does not print %s (%v): %s", needs, err, policy)
+		if err != nil || !strings.Contains(remarks, needs) || strings.Contains(policy, needs) {
+			t.Errorf("init does not print %s (%v): %s", needs, err, remarks)
 		}
+	}
+	_, rest, _ := strings.Cut(remarks, "{")
+	if iam := map[string]any{}; json.NewDecoder(strings.NewReader("{"+rest)).Decode(&iam) != nil || iam["Version"] != "2012-10-17" {
+		t.Errorf("the policy of AWS cannot be pasted: %s", remarks)
 	}
 	server.Policy(policy)
 	if out, err := rotateBy(t, "check", "--config", file); err != nil || len(aws.Keys())+len(gcp.Keys())+len(azure.Keys()) > 0 {

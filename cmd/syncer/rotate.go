@@ -62,7 +62,7 @@ func (f *gateFlags) commandInstead(cmd *cobra.Command, h rotation.Hand, err erro
 	if f.Reason == "" {
 		return errors.New("--force needs a --reason, which the set's log keeps")
 	}
-	return f.steer(cmd.Context(), h.ID, versions.Command{Verb: verb, Version: id, Reason: f.Reason}, cmd.OutOrStdout())
+	return f.steer(cmd, h.ID, versions.Command{Verb: verb, Version: id, Reason: f.Reason})
 }
 
 // newRotateInit makes the command that starts a manually rotated set, or prints the
@@ -77,7 +77,7 @@ func newRotateInit() *cobra.Command {
 			return errors.New("--output is for one set; a policy has one form")
 		}
 		if len(args) == 0 {
-			return printPolicy(file, cmd.OutOrStdout())
+			return printPolicy(file, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}
 		return byHand(cmd, args)
 	}

@@ -68,7 +68,7 @@ func TestRotateStatusOfWhatIsNoSet(t *testing.T) {
 // that there are.
 func TestThePolicyNamesTheSetOfEachHost(t *testing.T) {
 	server := conjurdtest.Start(t)
-	server.Policy("- !host rotates\n- !policy { id: shop, body: [!host a, !host b] }\n")
+	server.Policy("- !policy { id: shop, body: [!host a, !host b] }\n")
 	key := server.HostKey("shop/a")
 	policy := policyOf(config.Rotation{Conjur: config.Conjur{Login: "host/rotates"}, Sets: []config.RotatedSet{
 		{Set: "shop/keys", APIKeys: &config.APIKeys{Hosts: []string{"shop/a", "shop/b"}}},
@@ -80,4 +80,5 @@ func TestThePolicyNamesTheSetOfEachHost(t *testing.T) {
 	if server.HostKey("shop/a") != key {
 		t.Error("the host was made anew")
 	}
+	server.HostKey("rotates")
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/secretsync/syncer/config"
 )
 
-// cloudPermissions returns, as comments, the permissions that Syncer's own credentials
-// need in the clouds of the sets.
+// cloudPermissions returns the permissions that Syncer's own credentials need in the clouds
+// of the sets.
 func cloudPermissions(c config.Rotation) string {
 	var text strings.Builder
 	for _, set := range c.Sets {
@@ -29,30 +29,35 @@ func cloudPermissions(c config.Rotation) string {
 
 // awsPermissions is an IAM policy. GetAccessKeyLastUsed and GetCallerIdentity have no
 // resource in AWS's reference; the latter needs no permission.
-const awsPermissions = `# in AWS, the policy of Syncer's own identity for the set %[1]s:
-#   {"Version": "2012-10-17", "Statement": [
-#     {"Effect": "Allow", "Resource": "arn:%[2]s:iam::*:user/%[3]s",
-#      "Action": ["iam:CreateAccessKey", "iam:ListAccessKeys", "iam:UpdateAccessKey", "iam:DeleteAccessKey"]},
-#     {"Effect": "Allow", "Resource": "*", "Action": "iam:GetAccessKeyLastUsed"}]}
+const awsPermissions = `
+In AWS, the policy of Syncer's own identity for the set %[1]s:
+
+{"Version": "2012-10-17", "Statement": [
+  {"Effect": "Allow", "Resource": "arn:%[2]s:iam::*:user/%[3]s",
+   "Action": ["iam:CreateAccessKey", "iam:ListAccessKeys", "iam:UpdateAccessKey", "iam:DeleteAccessKey"]},
+  {"Effect": "Allow", "Resource": "*", "Action": "iam:GetAccessKeyLastUsed"}]}
 `
 
 // gcpPermissions are those of a custom role, which is granted on the service account.
-const gcpPermissions = `# in Google Cloud, for the set %[1]s: a custom role for Syncer's own identity, granted on
-# the service account %[2]s:
-#   iam.serviceAccountKeys.create, iam.serviceAccountKeys.list,
-#   iam.serviceAccountKeys.disable, iam.serviceAccountKeys.delete
-# and the API iam.googleapis.com, enabled in the project of that identity
+const gcpPermissions = `
+In Google Cloud, enable the API iam.googleapis.com in the project of Syncer's own identity.
+For the set %[1]s, grant this identity on the service account %[2]s a custom role with:
+
+iam.serviceAccountKeys.create,iam.serviceAccountKeys.list,iam.serviceAccountKeys.disable,iam.serviceAccountKeys.delete
 `
 
 // gcpUse is needed if Syncer asks when a key was used.
-const gcpUse = `# and policyanalyzer.googleapis.com, with the permission on the project:
-#   policyanalyzer.serviceAccountKeyLastAuthenticationActivities.query
+const gcpUse = `
+Enable policyanalyzer.googleapis.com too, and grant on the project a custom role with:
+
+policyanalyzer.serviceAccountKeyLastAuthenticationActivities.query
 `
 
 // azurePermissions is the least privilege of Microsoft Graph.
-const azurePermissions = `# in Azure, for the set %[1]s: Syncer's own identity needs the application permission
-# Application.ReadWrite.OwnedBy of Microsoft Graph, and must be an owner of the
-# application %[2]s
+const azurePermissions = `
+In Azure, for the set %[1]s, Syncer's own identity needs the application permission
+Application.ReadWrite.OwnedBy of Microsoft Graph. It must be an owner of the application
+%[2]s.
 `
 
 // partition returns the AWS partition of a region.

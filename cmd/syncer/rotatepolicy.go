@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -14,14 +13,18 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// printPolicy prints the policy that the sets of a file need.
-func printPolicy(file string, out io.Writer) error {
+// printPolicy prints the policy that the sets of a file need. The permissions in clouds go
+// to remarks, so that the output is only a policy.
+func printPolicy(file string, out, remarks io.Writer) error {
 	if file == "" {
 		return errNoSet
 	}
 	c, _, err := config.LoadRotation(config.Sources{ConfigFile: config.ReadFile(file), Getenv: os.Getenv, Assume: config.Assumptions{Connection: true, Files: true}})
 	if err == nil {
 		_, err = io.WriteString(out, policyOf(c))
+	}
+	if err == nil {
+		_, err = io.WriteString(remarks, cloudPermissions(c))
 	}
 	return err
 }
@@ -49,12 +52,16 @@ func policyOf(c config.Rotation) string {
 		}
 	}
 	maps.DeleteFunc(read, func(id string, _ bool) bool { return changed[id] })
-	who := "!user " + c.Conjur.Login
-	if host, ok := strings.CutPrefix(cmp.Or(c.Conjur.Login, "host/ROTATES"), "host/"); ok {
-		who = "!host " + host
-	}
 	var text strings.Builder
-	text.WriteString("# into the policy root; what there is already stays as it is\n")
+	text.WriteString("# Load this into root. Objects that exist stay unchanged.\n")
+	who := "!user " + c.Conjur.Login
+	if host, ok := strings.CutPrefix(c.Conjur.Login, "host/"); ok {
+		who = "!host " + host
+		fmt.Fprintf(&text, "- %s\n", who)
+	} else if c.Conjur.Login == "" {
+		who = "!host ROTATES"
+		text.WriteString("# Replace ROTATES by the id of the host that rotates.\n")
+	}
 	for _, ids := range []map[string]bool{changed, read} {
 		for _, id := range slices.Sorted(maps.Keys(ids)) {
 			fmt.Fprintf(&text, "- !variable %s\n", id)
@@ -72,9 +79,8 @@ func policyOf(c config.Rotation) string {
 	permit(who, "read, execute, update", "!variable", changed)
 	permit(who, "read, execute", "!variable", read)
 	permit(who, "update", "!host", hosts)
-	text.WriteString("# whoever may steer: add them to the group\n- !group rotation-steers\n")
+	text.WriteString("# Members of this group may steer the sets.\n- !group rotation-steers\n")
 	permit("!group rotation-steers", "read, execute, update", "!variable", steered)
-	text.WriteString(cloudPermissions(c))
 	return text.String()
 }
 

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,9 +25,9 @@ func newRotateCommands() (all []*cobra.Command) {
 		var flags steerFlags
 		cmd := &cobra.Command{
 			Use: verb + " SET", Short: short,
-			Long: short + ".\nThe command waits until the process that rotates the set answers.\n\n" + steerStatus,
+			Long: short + ".\nThe command waits until the process that rotates the set answers, and prints why that process waits.\n\n" + steerStatus,
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return flags.steer(cmd.Context(), args[0], versions.Command{Verb: verb}, cmd.OutOrStdout())
+				return flags.steer(cmd, args[0], versions.Command{Verb: verb})
 			},
 		}
 		flags.add(cmd)
@@ -56,7 +54,8 @@ func (f *steerFlags) add(cmd *cobra.Command) {
 }
 
 // steer sends a command to the process that rotates a set, and prints the result.
-func (f steerFlags) steer(ctx context.Context, set string, c versions.Command, out io.Writer) error {
+func (f steerFlags) steer(cmd *cobra.Command, set string, c versions.Command) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	return withConjur(func(client *conjur.Client) error {
 		now, err := client.Time(ctx)
 		if err != nil {
@@ -82,7 +81,7 @@ func (f steerFlags) steer(ctx context.Context, set string, c versions.Command, o
 			_, err := fmt.Fprintf(out, "sent: %s; see syncer rotate status %s\n", c.Verb, set)
 			return err
 		}
-		what, err := to.Command(ctx, c, f.timeout)
+		what, err := to.Command(ctx, c, f.timeout, func(why string) { fmt.Fprintf(cmd.ErrOrStderr(), "waits: %s\n", oneLine(why)) })
 		if err != nil {
 			return unsent(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -16,6 +17,13 @@ import (
 // noCommand is the value of a control variable before the first command. A single
 // variable without a value would turn the answer to a batch into a 404.
 const noCommand = "none"
+
+const (
+	// maxWaits limits the reason beside a pending command, in bytes.
+	maxWaits = 300
+	// mostWaits is how many reasons a command gets, because Conjur keeps 20 values.
+	mostWaits = 5
+)
 
 // maxCommand limits the value of a control variable, in bytes. A command is shorter, even
 // with all JSON escapes.
@@ -30,6 +38,8 @@ type control struct {
 	versions.Command
 	Answer  string `json:"answer,omitempty"`  // from the set's rotator; empty: the command is pending
 	Refused bool   `json:"refused,omitempty"` // the answer is no
+	// Waits is why the set's rotator cannot obey the pending command yet.
+	Waits string `json:"waits,omitempty"`
 	// Again is the version number before, if the value was restored. A process that has
 	// seen the earlier value therefore reads again.
 	Again uint64 `json:"again,omitempty"`
@@ -257,7 +267,7 @@ func (s *step) refuse(ctx context.Context) (bool, error) {
 func (s *step) reply(ctx context.Context, e versions.Entry) (bool, error) {
 	s.doing = "answer"
 	answered := s.control
-	answered.Answer, answered.Refused = e.What, e.Refused
+	answered.Answer, answered.Refused, answered.Waits = e.What, e.Refused, ""
 	err := s.set.putControl(ctx, s.control, answered)
 	switch {
 	case errors.Is(err, ErrConflict):
@@ -267,4 +277,36 @@ func (s *step) reply(ctx context.Context, e versions.Entry) (bool, error) {
 	}
 	s.control = answered
 	return true, nil
+}
+
+// explained counts the reasons that a command got.
+type explained struct {
+	command string
+	times   int
+}
+
+// explain tells the sender of a pending command why it was not obeyed yet. A failure
+// changes nothing: the command stays pending.
+func (s *step) explain(ctx context.Context, why string) {
+	why = brief.Cut(why, maxWaits)
+	switch {
+	case s.held.read.IsZero() || s.doc().Owner != s.Policy.Owner || !s.control.pending(s.now):
+		return // not known to be for this process
+	case why == "" || why == s.control.Waits:
+		return
+	case s.explained.command != s.control.ID:
+		s.explained = explained{command: s.control.ID}
+	}
+	if s.explained.times++; s.explained.times > mostWaits {
+		return
+	}
+	told := s.control
+	told.Waits = why
+	switch err := s.set.putControl(ctx, s.control, told); {
+	case err == nil:
+		told.at = s.control.at + 1
+		s.control = told
+	case errors.Is(err, ErrConflict):
+		s.commanded.Store(true)
+	}
 }

@@ -48,7 +48,7 @@ func TestCommandsCountWhileNobodyKnowsWhoUsesAVersion(t *testing.T) {
 		{versions.Command{Verb: "rollback"}, false},
 	} {
 		c.command.At = time.Now()
-		_, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), c.command, time.Minute)
+		_, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), c.command, time.Minute, nil)
 		if errors.Is(err, ErrRejected) != c.rejected || err != nil && !c.rejected {
 			t.Fatalf("%s: %v", c.command.Verb, err)
 		}
@@ -62,7 +62,7 @@ func TestCommandsCountWhileNobodyKnowsWhoUsesAVersion(t *testing.T) {
 	}
 	second := s.doc().Versions[0]
 	forced := versions.Command{Verb: "retire", Version: second.ID, Reason: "leak", At: time.Now()}
-	if _, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(t.Context(), forced, time.Minute); err != nil {
+	if _, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(t.Context(), forced, time.Minute, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.until("the second one is refused", func(d *versions.Document) bool { return d.Stage() == "idle" })

@@ -154,7 +154,7 @@ func TestACommandIsObeyedThoughNothingIsPublished(t *testing.T) {
 	s.Set("jwt-public", string(encoded(t, foreign)))
 	before, _ := s.reader.Versions(t.Context(), "jwt-public")
 	run(t, r)
-	if _, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(t.Context(), versions.Command{Verb: "pause", At: time.Now()}, time.Minute); err != nil {
+	if _, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(t.Context(), versions.Command{Verb: "pause", At: time.Now()}, time.Minute, nil); err != nil {
 		t.Error(err)
 	}
 	if after, _ := s.reader.Versions(t.Context(), "jwt-public"); len(after) != len(before) {

@@ -26,7 +26,7 @@ func TestAPausedSetAnswers(t *testing.T) {
 	for _, c := range []struct{ verb, refused string }{
 		{"pause", ""}, {"now", no}, {"abort", no}, {"rollback", no}, {"retire", no}, {"promote", no}, {"pause", ""}, {"resume", ""}, {"pause", ""},
 	} {
-		_, err := set.Command(t.Context(), of(c.verb), time.Minute)
+		_, err := set.Command(t.Context(), of(c.verb), time.Minute, nil)
 		if c.refused == "" && err != nil || c.refused != "" && (!errors.Is(err, ErrRejected) || !strings.Contains(err.Error(), c.refused)) {
 			t.Fatalf("%s: %v", c.verb, err)
 		}
@@ -34,7 +34,7 @@ func TestAPausedSetAnswers(t *testing.T) {
 	if err := set.Steer(t.Context(), of("now")); err != nil { // nobody waits for its answer
 		t.Fatal(err)
 	}
-	if _, err := set.Command(t.Context(), of("resume"), time.Minute); err != nil {
+	if _, err := set.Command(t.Context(), of("resume"), time.Minute, nil); err != nil {
 		t.Fatal(err)
 	}
 }

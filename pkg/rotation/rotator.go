@@ -354,6 +354,7 @@ type status struct {
 	control     control
 	hasControl  bool                 // the control variable has a value
 	controlRead time.Time            // when it was last read
+	explained   explained            // the reasons beside a pending command
 	annotated   time.Time            // when the annotations were read
 	unclear     string               // their faults
 	verified    time.Time            // when the primary was last used successfully

@@ -121,7 +121,7 @@ func TestARestoredSetChangesNothingOutside(t *testing.T) {
 	config.Seen = seen
 	run(t, New(config))
 	proctest.Eventually(t, "that it waits for a claim", func() bool { return strings.Contains(heard.reasons(), `then "claim" it`) })
-	_, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), versions.Command{Verb: "now", At: time.Now()}, time.Minute)
+	_, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), versions.Command{Verb: "now", At: time.Now()}, time.Minute, nil)
 	if !errors.Is(err, ErrRejected) || !strings.Contains(err.Error(), `waits for "claim"`) {
 		t.Errorf("the command: %v", err)
 	}
@@ -133,7 +133,7 @@ func TestARestoredSetChangesNothingOutside(t *testing.T) {
 	if doc := s.doc(); doc.Step != backup.Step || strings.Contains(heard.reasons(), "rollback") {
 		t.Errorf("it is at step %d:\n%s", doc.Step, heard.reasons())
 	}
-	if _, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(t.Context(), versions.Command{Verb: "claim", At: time.Now()}, time.Minute); err != nil {
+	if _, err := (Set{Conjur: s.reader, ID: "jwt"}).Command(t.Context(), versions.Command{Verb: "claim", At: time.Now()}, time.Minute, nil); err != nil {
 		t.Error(err)
 	}
 	proctest.Eventually(t, "the login of the claimed set", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return len(o.accepts) == 1 })

@@ -77,7 +77,7 @@ func (s Set) send(ctx context.Context, c versions.Command) (uint64, error) {
 		return 0, s.unsent(err)
 	}
 	if there.pending(c.At) && there.ID != c.ID {
-		return 0, fmt.Errorf("%w, sent at %s: %s", ErrPending, there.At.Format(time.RFC3339), name(there.Command))
+		return 0, fmt.Errorf("%w, sent at %s: %s", ErrPending, there.At.Format(time.RFC3339), there.what())
 	}
 	switch err = s.putControl(ctx, there, control{Command: c}); {
 	case errors.Is(err, ErrConflict):
@@ -95,8 +95,9 @@ func (s Set) unsent(err error) error {
 // Command sends a command like Steer, but waits while another command is pending. It
 // returns the outcome after the rotator of the set has answered. After the maximum wait,
 // the error is ErrPending or ErrUnanswered. The maximum wait does not cancel requests, so
-// that a slow request is not mistaken for a missing right.
-func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration) (what string, err error) {
+// that a slow request is not mistaken for a missing right. Meanwhile waits receives each
+// reason why the rotator does not obey yet; nil ignores them.
+func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration, waits func(why string)) (what string, err error) {
 	defer func() { err = errorOf(s.ID, err) }()
 	end := time.NewTimer(most)
 	defer end.Stop()
@@ -106,6 +107,7 @@ func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration
 	unanswered := fmt.Errorf("%w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", ErrUnanswered, c.Void().Format(time.RFC3339))
 	var at uint64 // 0: not sent yet
 	missed := 0   // checks in a row that found another command
+	why := ""     // the rotator's last reason
 	for {
 		if at == 0 {
 			at, err = s.send(ctx, c)
@@ -127,6 +129,13 @@ func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration
 				return answered.Answer, nil
 			default:
 				missed = 0
+				if answered.Waits == why {
+					break
+				}
+				if why = answered.Waits; waits != nil {
+					waits(why)
+				}
+				unanswered = fmt.Errorf("%w yet, because the set waits; the command is obeyed until %s", ErrUnanswered, c.Void().Format(time.RFC3339))
 			}
 		}
 		if at != 0 {
@@ -173,6 +182,14 @@ func (s Set) answered(ctx context.Context, c versions.Command, at uint64) (there
 		}
 	}
 	return newest, nil
+}
+
+// what describes a pending command, and why it waits.
+func (c control) what() string {
+	if c.Waits == "" {
+		return name(c.Command)
+	}
+	return name(c.Command) + ", which waits: " + c.Waits
 }
 
 // name describes the action of a command.

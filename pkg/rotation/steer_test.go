@@ -62,7 +62,7 @@ func TestCommandsAtOnce(t *testing.T) {
 				all.Go(func() {
 					verb := []string{"pause", "resume"}[i%2]
 					c := versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: verb}
-					what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), c, proctest.Patience)
+					what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), c, proctest.Patience, nil)
 					if told[i] = err; err == nil && what != verb+"d" {
 						t.Errorf("%s: %q", verb, what)
 					}
@@ -160,7 +160,7 @@ func TestACommandThatIsAnsweredAtOnceWasSent(t *testing.T) {
 	if err := set.Steer(t.Context(), versions.Command{At: time.Now(), Verb: "now"}); err != nil {
 		t.Error(err)
 	}
-	if what, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}, time.Minute); err != nil || what != "done" {
+	if what, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}, time.Minute, nil); err != nil || what != "done" {
 		t.Errorf("%q, %v", what, err)
 	}
 }
@@ -172,7 +172,7 @@ func TestWhoSentACommandIsToldThatItWasWithdrawn(t *testing.T) {
 	set := Set{Conjur: s.reader, ID: "jwt"}
 	done := make(chan error)
 	go func() {
-		_, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}, time.Minute)
+		_, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}, time.Minute, nil)
 		done <- err
 	}()
 	var withdrawn string
@@ -223,8 +223,63 @@ func TestWhatHoldsInAControlVariable(t *testing.T) {
 // wait is.
 func TestACommandThatNobodyAnswers(t *testing.T) {
 	s := newSite(t)
-	what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), versions.Command{Verb: "now", At: time.Now()}, time.Nanosecond)
+	what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), versions.Command{Verb: "now", At: time.Now()}, time.Nanosecond, nil)
 	if what != "" || !errors.Is(err, ErrUnanswered) {
 		t.Errorf("after a moment: %q, %v", what, err)
+	}
+}
+
+// TestACommandSaysWhyItWaits while it waits, and the next command says it too.
+func TestACommandSaysWhyItWaits(t *testing.T) {
+	for name, options := range servers {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, options...)
+			r, _ := s.rotator(s.client, "me", s.keys(nil))
+			config := r.config
+			config.PerHour = 1
+			run(t, New(config))
+			first, _ := s.until("a first key", idleWith("")).Primary()
+			s.command("now", versions.Command{})
+			s.until("the only other key of this hour", idleWith(first.ID))
+			set := Set{Conjur: s.reader, ID: "jwt"}
+			ctx, cancel := context.WithCancel(t.Context())
+			told := ""
+			_, err := set.Command(ctx, versions.Command{Verb: "now", At: time.Now()}, time.Minute, func(why string) { told = why; cancel() })
+			if !strings.Contains(told, "rotation.perHour is 1") {
+				t.Errorf("while it waits, the sender is told %q", told)
+			}
+			if !errors.Is(err, ErrUnanswered) || !strings.Contains(err.Error(), "because the set waits") {
+				t.Errorf("at the end, the sender is told: %v", err)
+			}
+			if err := set.Steer(t.Context(), versions.Command{Verb: "pause", At: time.Now()}); !errors.Is(err, ErrPending) || !strings.Contains(err.Error(), "now, which waits: "+told) {
+				t.Errorf("the next sender is told: %v", err)
+			}
+		})
+	}
+}
+
+// TestACommandGetsFewReasons, because Conjur keeps few values of a variable.
+func TestACommandGetsFewReasons(t *testing.T) {
+	s := newSite(t)
+	r, _ := s.rotator(s.client, "me", s.keys(nil))
+	step := r.begin(r.sets["jwt"])
+	step.now, step.held = time.Now(), Held{Document: versions.New("me"), read: time.Now()}
+	s.Set("jwt/control", noCommand)
+	set := Set{Conjur: s.reader, ID: "jwt"}
+	if err := set.Steer(t.Context(), versions.Command{Verb: "now", At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	sent, err := set.readControl(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	step.control = sent
+	for i := range 3 * mostWaits {
+		step.explain(t.Context(), fmt.Sprint(strings.Repeat("<", 2*maxWaits), i%2, i))
+		step.explain(t.Context(), strings.Repeat("a", i))
+	}
+	is, err := set.readControl(t.Context())
+	if err != nil || is.at != sent.at+mostWaits || is.ID != sent.ID {
+		t.Errorf("the command is %+v after %+v: %v", is, sent, err)
 	}
 }

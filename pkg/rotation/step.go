@@ -140,6 +140,9 @@ func (s *step) record(ctx context.Context, err error) {
 		report.WaitsFor = err.Error()
 	}
 	s.report.Store(&report)
+	if err == nil && s.wrote == nil || err != nil && !errors.Is(err, ErrConflict) {
+		s.explain(ctx, report.WaitsFor)
+	}
 	for _, doc := range []*versions.Document{s.held.Document, s.wrote} {
 		if doc != nil {
 			doc.Wipe()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/internal/advice"
@@ -137,5 +138,13 @@ func advise(err error) error {
 	if step, ok := sqlAdvice[code(err)]; ok {
 		return advice.Add(err, step)
 	}
-	return advice.Connection(err, "add its CA certificate to the set")
+	if refusesTLS(err) {
+		return advice.Add(err, `the server has no TLS: enable it there and name its CA in "ca", or set "plain: true"`)
+	}
+	return advice.Connection(err, `name the file with its CA certificate in "ca"`)
+}
+
+// refusesTLS reports whether the server offers no TLS. The driver has no type for this error.
+func refusesTLS(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "server refused TLS connection")
 }

@@ -24,7 +24,7 @@ func TestAFailureOutsideSaysWhatToDo(t *testing.T) {
 		"while it starts or stops":                   sql("57P03"),
 		"use the address of the primary":             sql("25006"),
 		"check the port and whether the server runs": &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
-		"add its CA certificate to the set":          x509.UnknownAuthorityError{},
+		`the file with its CA certificate in "ca"`:   x509.UnknownAuthorityError{},
 	} {
 		got := advise(err)
 		if !errors.Is(got, err) || !strings.HasPrefix(got.Error(), err.Error()+"; ") || !strings.Contains(got.Error(), says) {

@@ -2,6 +2,7 @@ package actuators
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -83,9 +84,11 @@ func (p *PostgreSQL) guess(ctx context.Context, name, address string) error {
 	return fmt.Errorf("%s does not refuse %s with a wrong password as it should; if its pg_hba.conf says trust, put scram-sha-256 there: %w", address, name, err)
 }
 
+// unreachable reports whether a connection failed before the login, such as in TLS.
 func unreachable(err error) bool {
 	var failed net.Error
-	return errors.As(err, &failed)
+	var distrusted *tls.CertificateVerificationError
+	return errors.As(err, &failed) || errors.As(err, &distrusted) || refusesTLS(err)
 }
 
 func (p *PostgreSQL) rights(ctx context.Context, conn *pgconn.PgConn) (r rights, err error) {

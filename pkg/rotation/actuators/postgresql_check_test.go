@@ -51,6 +51,26 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
+// A connection that fails in TLS says nothing about passwords.
+func TestCheckSaysHowToConnect(t *testing.T) {
+	p := database(t)
+	for name, c := range map[string]struct{ address, ca, want string }{
+		"no TLS":     {server.Bouncer(t, ""), p.CA, `the server has no TLS: enable it there and name its CA in "ca", or set "plain: true"`},
+		"unknown CA": {server.Addr, "", `name the file with its CA certificate in "ca"`},
+	} {
+		p.Addresses, p.CA = []string{c.address + "/postgres"}, c.ca
+		got := said(t, p)
+		for _, line := range got {
+			if !strings.Contains(line, c.want) || strings.Contains(line, "pg_hba.conf") {
+				t.Errorf("%s: it says %s", name, line)
+			}
+		}
+		if len(got) == 0 {
+			t.Errorf("%s: it says nothing", name)
+		}
+	}
+}
+
 // From PostgreSQL 16 on CREATEROLE alone does not do.
 func TestCheckWantsTheAdminOption(t *testing.T) {
 	r := rights{admin: "syncer", version: "160004", createRole: true, users: []roleRights{

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/secretsync/syncer/pkg/conjurd/conjurdtest"
+	"github.com/secretsync/syncer/test/pgtest"
+)
+
+// TestTheLoginPageWithoutACluster: what docs/howto/rotate-login.md shows works with "rotate
+// run", after the replacements that it names.
+func TestTheLoginPageWithoutACluster(t *testing.T) {
+	page, err := os.ReadFile("../../docs/howto/rotate-login.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(kind string) string {
+		found := regexp.MustCompile("(?s)   ```" + kind + "\n(.*?)   ```\n").FindSubmatch(page)
+		if found == nil {
+			t.Fatalf("the page has no %s", kind)
+		}
+		return strings.ReplaceAll("\n"+string(found[1]), "\n   ", "\n")
+	}
+	db, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Stop() })
+	db.Query(t, "postgres", strings.ReplaceAll(block("sql"), "'…'", "'pw'"))
+	server := conjurdtest.Start(t)
+	t.Setenv("CONJUR_APPLIANCE_URL", server.URL)
+	t.Setenv("CONJUR_ACCOUNT", server.Account)
+	t.Setenv("CONJUR_SSL_CERTIFICATE", string(server.CA))
+	key, file := filepath.Join(t.TempDir(), "api-key"), filepath.Join(t.TempDir(), "syncer.yaml")
+	text := strings.NewReplacer("/etc/syncer/rotates/api-key", key, "db.shop:5432/shop", db.Addr+"/postgres", "/etc/syncer/db-ca/ca.crt", db.CA).Replace(block("yaml"))
+	text = regexp.MustCompile(`(confirm: ).*# without a cluster: (.*)`).ReplaceAllString(text, "$1$2")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	do := func(args ...string) string {
+		t.Helper()
+		out, said, err := told(t, "", args...)
+		if err != nil {
+			t.Fatalf("%q: %v: %s%s", args, err, out, said)
+		}
+		return out
+	}
+	server.Policy(do("rotate", "init", "--config", file))
+	server.Set("apps/shop/db-admin", `{"username":"syncer","password":"pw"}`)
+	if err := os.WriteFile(key, []byte(server.HostKey("rotates")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	do("rotate", "check", "--config", file)
+	do("rotate", "run", "--once", "--config", file)
+	if status := do("rotate", "status", "--config", file); !strings.Contains(status, "idle") {
+		t.Errorf("after the first rotation: %s", status)
+	}
+}
