@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/internal/safefile"
 )
@@ -157,18 +159,25 @@ func (l *loader) checkTokenPath(key, path string) {
 	}
 }
 
-// certificates checks the source that Syncer will use.
+// certificates checks the source that Syncer will use. It only warns of an expired certificate:
+// a bundle may contain another one, and the clock may be wrong.
 func (l *loader) certificates(c *Conjur) {
-	switch {
-	case c.SSLCertificate != "":
-		if _, err := certs.Roots([]byte(c.SSLCertificate)); err != nil {
-			l.fail(l.key("conjur.sslCertificate"), "the text contains no PEM certificate; begin it with -----BEGIN CERTIFICATE-----")
+	key, what, text := l.key("conjur.sslCertificate"), "the text", []byte(c.SSLCertificate)
+	if c.SSLCertificate == "" {
+		if c.CertFile == "" || l.src.Assume.Files {
+			return
 		}
-	case c.CertFile != "" && !l.src.Assume.Files:
-		if _, err := certs.ReadRoots(c.CertFile); errors.Is(err, certs.ErrNone) {
-			l.fail(l.key("conjur.certFile"), "%s contains no PEM certificate; write one that begins with -----BEGIN CERTIFICATE-----", c.CertFile)
-		} else if err != nil {
-			l.fail(l.key("conjur.certFile"), "the certificate cannot be read: %v", err)
+		var err error
+		key, what = l.key("conjur.certFile"), c.CertFile
+		if text, err = safefile.Read(c.CertFile, maxFileBytes); err != nil {
+			l.fail(key, "the certificate cannot be read: %v", err)
+			return
 		}
+	}
+	if _, err := certs.Roots(text); err != nil {
+		l.fail(key, "%s %v", what, err)
+	}
+	if expired := certs.Expired(text, time.Now()); len(expired) > 0 {
+		l.warn(key, "%s has expired certificates, which prove no server: %s; replace them by current ones", what, brief.List(expired))
 	}
 }

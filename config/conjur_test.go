@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
 	"os"
@@ -29,7 +30,7 @@ func jwt(t *testing.T) dict {
 
 func certificate(t *testing.T) string {
 	t.Helper()
-	cert, _ := keyPair(t)
+	cert, _ := keyPair(t, time.Now().Add(time.Hour))
 	text, err := os.ReadFile(cert)
 	if err != nil {
 		t.Fatal(err)
@@ -38,13 +39,13 @@ func certificate(t *testing.T) string {
 }
 
 // keyPair are the files of a certificate and its key.
-func keyPair(t *testing.T) (certFile, keyFile string) {
+func keyPair(t *testing.T, expires time.Time) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "root"}, NotAfter: expires}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +142,7 @@ func TestConnectionRefuses(t *testing.T) {
 		"k8s in clear text": {dict{"CONJUR_AUTHN_URL": "http://127.0.0.1/authn-k8s/x", "CONJUR_AUTHN_API_KEY": "", "MY_POD_NAME": "p", "MY_POD_NAMESPACE": "n", "CONJUR_CLIENT_CERT_PATH": "/tmp/x"}, "CONJUR_AUTHN_URL", "requires https://"},
 		"no service id":     {dict{"CONJUR_AUTHN_URL": "https://c/authn-jwt/", "JWT_TOKEN_PATH": "/tmp/t"}, "CONJUR_AUTHN_URL", "service id is missing"},
 		"no certificate":    {dict{"CONJUR_SSL_CERTIFICATE": "hello"}, "CONJUR_SSL_CERTIFICATE", "no PEM certificate"},
+		"escaped PEM":       {dict{"CONJUR_SSL_CERTIFICATE": `-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n`}, "CONJUR_SSL_CERTIFICATE", `the text has \n as two letters instead of line breaks`},
 		"broken PEM":        {dict{"CONJUR_SSL_CERTIFICATE": "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n"}, "CONJUR_SSL_CERTIFICATE", "no PEM certificate"},
 		"no such file":      {dict{"CONJUR_CERT_FILE": "/nowhere/ca.pem"}, "CONJUR_CERT_FILE", "/nowhere/ca.pem"},
 		"no token":          {dict{"CONJUR_AUTHN_URL": "https://c/authn-jwt/x", "CONJUR_AUTHN_API_KEY": "", "JWT_TOKEN_PATH": "invalid//path"}, "JWT_TOKEN_PATH", "nor its folder"},
@@ -170,6 +172,20 @@ func TestCertificates(t *testing.T) {
 	cfg, _ = load(t, sources(t, group, connection.with(dict{"CONJUR_CERT_FILE": file})))
 	if cfg.Conjur.CertFile != file {
 		t.Errorf("file %q", cfg.Conjur.CertFile)
+	}
+	expired, _ := keyPair(t, time.Date(2020, 5, 4, 3, 2, 1, 0, time.UTC))
+	old, err := os.ReadFile(expired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := writeFile(t, "bundle.pem", text+string(old))
+	for env, what := range map[string]string{"CONJUR_SSL_CERTIFICATE": "the text", "CONJUR_CERT_FILE": bundle} {
+		value := bundle
+		if env == "CONJUR_SSL_CERTIFICATE" {
+			value = text + string(old)
+		}
+		_, warnings := load(t, sources(t, group, connection.with(dict{env: value})))
+		assertOne(t, warnings, env, what+` has expired certificates, which prove no server: "CN=root" on 2020-05-04; `)
 	}
 	if err := os.WriteFile(file, []byte("-----BEGIN PRIVATE KEY-----\naGVsbG8=\n-----END PRIVATE KEY-----\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // logins are, by authenticator, what its setting up takes.
 func logins(t *testing.T) map[config.AuthnType]dict {
 	t.Helper()
-	cert, key := keyPair(t)
+	cert, key := keyPair(t, time.Now().Add(time.Hour))
 	base := dict{"CONJUR_APPLIANCE_URL": "https://c", "CONJUR_ACCOUNT": "a", "CONJUR_AUTHN_LOGIN": "host/app"}
 	pod := dict{"MY_POD_NAME": "web-0", "MY_POD_NAMESPACE": "shop", "CONJUR_CLIENT_CERT_PATH": t.TempDir() + "/client.pem"}
 	return map[config.AuthnType]dict{
@@ -77,7 +77,7 @@ func TestAuthenticatorsNeed(t *testing.T) {
 
 func TestAuthenticatorsRefuse(t *testing.T) {
 	all := logins(t)
-	_, otherKey := keyPair(t)
+	_, otherKey := keyPair(t, time.Now().Add(time.Hour))
 	for name, c := range map[string]struct {
 		of        config.AuthnType
 		env       dict

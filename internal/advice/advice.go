@@ -4,6 +4,7 @@ package advice
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"syscall"
@@ -58,6 +59,10 @@ func as[E error](err error) bool {
 // Connection returns the error of a connection with the next step, if its cause is known.
 // authority is the step if the server's CA is not trusted.
 func Connection(err error, authority string) error {
+	// An expired root is reported like an expired certificate of the server.
+	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.Expired && e.Cert != nil && e.Cert.IsCA {
+		return Add(err, fmt.Sprintf("this is the CA certificate %q: renew it, also where Syncer reads CA certificates, or correct the node's clock", e.Cert.Subject))
+	}
 	for _, c := range causes {
 		if err != nil && c.is(err) {
 			if c.step == "" {

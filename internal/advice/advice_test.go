@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"net"
 	"os"
@@ -26,6 +27,7 @@ func TestConnection(t *testing.T) {
 		"set the CA":                                   untrusted(x509.UnknownAuthorityError{}),
 		"use a name of the certificate as the address": untrusted(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "db"}),
 		"renew the server's certificate":               untrusted(x509.CertificateInvalidError{Reason: x509.Expired}),
+		`the CA certificate "CN=old": renew it`:        untrusted(x509.CertificateInvalidError{Reason: x509.Expired, Cert: &x509.Certificate{IsCA: true, Subject: pkix.Name{CommonName: "old"}}}),
 		"check the server's load":                      context.DeadlineExceeded,
 	} {
 		got := Connection(err, "set the CA")

@@ -2,10 +2,13 @@
 package certs
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/secretsync/syncer/internal/safefile"
 )
@@ -13,27 +16,49 @@ import (
 // most bounds the size of a file.
 const most = 16 << 20
 
-// ErrNone means that a text has no certificate that can be read.
-var ErrNone = errors.New("no certificate in PEM form in it")
+// ErrNone means that a text has no certificate that can be read. ErrEscaped names a common
+// reason. Their words follow the name of the text.
+var (
+	ErrNone    = errors.New("contains no PEM certificate; begin it with -----BEGIN CERTIFICATE-----")
+	ErrEscaped = errors.New(`has \n as two letters instead of line breaks; write real line breaks`)
+)
+
+// Escaped reports whether the line breaks of a PEM text are the two letters \n, as after a
+// detour through JSON or an environment file.
+func Escaped(text []byte) bool { return bytes.Contains(text, []byte(`-----\n`)) }
 
 // Roots returns the certificates of authorities in a text.
-func Roots(pem []byte) (*x509.CertPool, error) {
+func Roots(text []byte) (*x509.CertPool, error) {
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, ErrNone
+	switch {
+	case roots.AppendCertsFromPEM(text):
+		return roots, nil
+	case Escaped(text):
+		return nil, ErrEscaped
 	}
-	return roots, nil
+	return nil, ErrNone
+}
+
+// Expired names the certificates in a text that have expired, each with its last day.
+func Expired(text []byte, now time.Time) (names []string) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		crt, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && now.After(crt.NotAfter) {
+			names = append(names, fmt.Sprintf("%q on %s", crt.Subject, crt.NotAfter.Format(time.DateOnly)))
+		}
+	}
+	return names
 }
 
 // ReadRoots is Roots for a file. Its errors name the file.
 func ReadRoots(path string) (*x509.CertPool, error) {
-	pem, err := safefile.Read(path, most)
+	text, err := safefile.Read(path, most)
 	if err != nil {
 		return nil, err
 	}
-	roots, err := Roots(pem)
+	roots, err := Roots(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s %w", path, err)
 	}
 	return roots, nil
 }
@@ -49,5 +74,11 @@ func ReadPair(certificate, key string) (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	defer clear(private)
+	switch {
+	case Escaped(public):
+		return tls.Certificate{}, fmt.Errorf("%s %w", certificate, ErrEscaped)
+	case Escaped(private):
+		return tls.Certificate{}, fmt.Errorf("%s %w", key, ErrEscaped)
+	}
 	return tls.X509KeyPair(public, private)
 }

@@ -75,7 +75,7 @@ func newWire(config *Config, log *zap.Logger) (*wire, error) {
 func parseRoots(what string, pem []byte) (*x509.CertPool, error) {
 	roots, err := certs.Roots(pem)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s %w", what, err)
 	}
 	return roots, nil
 }

@@ -53,6 +53,7 @@ type templateText struct {
 	there bool
 	text  string
 	noMap bool // its ConfigMap does not exist either
+	bytes bool // it is in binaryData
 	size  int  // of a text that is too large to store
 }
 
@@ -67,6 +68,8 @@ func (c *ConfigMaps) Text(ctx context.Context, key targets.ConfigMapKey) (string
 		return "", fmt.Errorf("there is no configmap %s/%s to hold the template %s; create it", key.Namespace, key.Name, key.Key)
 	case t.size > 0:
 		return "", fmt.Errorf("the template %s of configmap %s/%s has %d bytes, and may have %d; divide it", key.Key, key.Namespace, key.Name, t.size, targets.MaxTemplate)
+	case t.bytes:
+		return "", fmt.Errorf("the template %s of configmap %s/%s is in binaryData, which is not for text; save it as UTF-8, and put it into data", key.Key, key.Namespace, key.Name)
 	case !t.there:
 		return "", fmt.Errorf("configmap %s/%s has no template %s; add this key to its data", key.Namespace, key.Name, key.Key)
 	}
@@ -174,7 +177,8 @@ func textOf(m *corev1.ConfigMap, key string) templateText {
 	if len(text) > targets.MaxTemplate {
 		return templateText{size: len(text)}
 	}
-	return templateText{there: there, text: text}
+	_, bytes := m.BinaryData[key]
+	return templateText{there: there, text: text, bytes: bytes}
 }
 
 func mapOf(key targets.ConfigMapKey) types.NamespacedName {

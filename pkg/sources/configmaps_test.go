@@ -108,7 +108,11 @@ func (w *templates) live(t *testing.T, name string) {
 // store makes a ConfigMap, or replaces its data.
 func store(t *testing.T, namespace, name string, data map[string]string) {
 	t.Helper()
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+	put(t, namespace, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data})
+}
+
+func put(t *testing.T, namespace string, m *corev1.ConfigMap) {
+	t.Helper()
 	api := cluster.Core.ConfigMaps(namespace)
 	_, err := api.Create(t.Context(), m, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -170,6 +174,10 @@ func TestATemplateThatIsMissingHintsWhenItAppears(t *testing.T) {
 	expect(t, w.hints, "m/a")
 	w.text(t, "m/a", "! no configmap "+ns+"/m template a create")
 	changes("two", map[string]string{"a": "two"})
+	put(t, ns, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}, BinaryData: map[string][]byte{"a": {0xff}}})
+	expect(t, w.hints, "m/a")
+	w.text(t, "m/a", "! configmap "+ns+"/m template a binaryData UTF-8")
+	changes("three", map[string]string{"a": "three"})
 }
 
 // A change between a worker's first read and the watch must not be lost.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/secretsync/syncer/pkg/kube"
@@ -58,12 +59,8 @@ func (s *templates) Text(ctx context.Context, t *targets.Target) (string, error)
 
 func (s *templates) inConfigMap(ctx context.Context, place targets.ConfigMapKey) (string, error) {
 	if s.manifest != nil {
-		data, ok := s.manifest.ConfigMap(place.Name)
-		if text, found := data[place.Key]; found {
-			return text, nil
-		}
-		if ok {
-			return "", fmt.Errorf("the ConfigMap %s has no key %s; add it, or correct the name", place.Name, place.Key)
+		if found, ok := s.manifest.ConfigMap(place.Name); ok {
+			return templateIn(found, place.Name, place.Key)
 		}
 	}
 	err := fmt.Errorf("the ConfigMap %s is not in the manifest, so its template is %w; add it, or name a folder with its files by --templates-dir", place.Name, errUnknownTemplate)
@@ -86,9 +83,16 @@ func (s *templates) inCluster(ctx context.Context, place targets.ConfigMapKey) (
 	if err != nil {
 		return "", fmt.Errorf("reading the ConfigMap %s/%s: %w", place.Namespace, place.Name, err)
 	}
-	text, ok := found.Data[place.Key]
-	if !ok {
-		return "", fmt.Errorf("the ConfigMap %s/%s has no key %s; add it, or correct the name", place.Namespace, place.Name, place.Key)
+	return templateIn(found, place.Namespace+"/"+place.Name, place.Key)
+}
+
+// templateIn returns a template of a ConfigMap, which messages call name.
+func templateIn(m *corev1.ConfigMap, name, key string) (string, error) {
+	if text, ok := m.Data[key]; ok {
+		return text, nil
 	}
-	return text, nil
+	if _, ok := m.BinaryData[key]; ok {
+		return "", fmt.Errorf("the ConfigMap %s has the key %s in binaryData, which is not for text; save the template as UTF-8, and put it into data", name, key)
+	}
+	return "", fmt.Errorf("the ConfigMap %s has no key %s; add it, or correct the name", name, key)
 }

@@ -120,7 +120,7 @@ func TestIAMTrustsTheBundle(t *testing.T) {
 		"none":                   {"AWS_REGION", "eu-west-1", "is signed by an authority that is not known; name its file in AWS_CA_BUNDLE"},
 		"another authority":      {"AWS_CA_BUNDLE", other, "is signed by an authority that is not known; name its file in AWS_CA_BUNDLE"},
 		"no file":                {"AWS_CA_BUNDLE", filepath.Join(dir, "nowhere"), "AWS_CA_BUNDLE: open " + filepath.Join(dir, "nowhere")},
-		"no certificate":         {"AWS_CA_BUNDLE", file("empty.pem", canary), "AWS_CA_BUNDLE: " + filepath.Join(dir, "empty.pem") + ": no certificate in PEM form"},
+		"no certificate":         {"AWS_CA_BUNDLE", file("empty.pem", canary), "AWS_CA_BUNDLE: " + filepath.Join(dir, "empty.pem") + " contains no PEM certificate"},
 		"no valid configuration": {"AWS_MAX_ATTEMPTS", "many", "the variables AWS_… or AWS's configuration files are not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -354,6 +356,12 @@ func TestNoCertificateNoLogin(t *testing.T) {
 		if _, err := p.Apply(t.Context(), first); err == nil || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("%s: apply: %v", name, err)
 		}
+	}
+	escaped := *p
+	escaped.CA = filepath.Join(t.TempDir(), "ca.crt")
+	good(t, os.WriteFile(escaped.CA, []byte(`-----BEGIN CERTIFICATE-----\nx`), 0o600))
+	if err := escaped.Verify(t.Context(), first); err == nil || !strings.Contains(err.Error(), escaped.CA+` has \n as two letters`) {
+		t.Errorf("a CA with escaped line breaks: %v", err)
 	}
 	plain := *p
 	plain.CA, plain.Plain = "", true

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
@@ -334,6 +335,11 @@ func (p *PostgreSQL) config(l login, address string) (*pgconn.Config, error) {
 	mode, ca := "verify-full", cmp.Or(p.CA, "system")
 	if p.Plain || strings.HasPrefix(host, "/") {
 		mode, ca = "disable", ""
+	}
+	if mode != "disable" && p.CA != "" {
+		if _, err := certs.ReadRoots(p.CA); err != nil {
+			return nil, fmt.Errorf("the set's ca: %w", err)
+		}
 	}
 	settings := ""
 	for _, s := range [][2]string{

@@ -6,9 +6,12 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/secretsync/syncer/internal/certs"
 )
 
 // contentRule lists the requirements of a type of Secret for its data.
@@ -100,6 +103,11 @@ func contentFault(kind corev1.SecretType, data map[string][]byte) string {
 
 func tlsFault(data map[string][]byte) string {
 	certificate, key := data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]
+	for _, name := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		if certs.Escaped(data[name]) {
+			return fmt.Sprintf("%q %v", name, certs.ErrEscaped)
+		}
+	}
 	block, rest := pem.Decode(certificate)
 	for block != nil && block.Type != "CERTIFICATE" {
 		block, rest = pem.Decode(rest)

@@ -19,6 +19,8 @@ func TestContentFaultNamesTheKey(t *testing.T) {
 		{corev1.SecretTypeTLS, map[string]string{"tls.crt": broken}, `needs a value under "tls.key"`},
 		{corev1.SecretTypeTLS, map[string]string{"tls.crt": "canary", "tls.key": "canary"}, `"tls.crt" is not a PEM certificate`},
 		{corev1.SecretTypeTLS, map[string]string{"tls.crt": broken, "tls.key": "canary"}, `"tls.crt" is not a PEM certificate`},
+		{corev1.SecretTypeTLS, map[string]string{"tls.crt": strings.ReplaceAll(broken, "\n", `\n`), "tls.key": "canary"}, `"tls.crt" has \n as two letters`},
+		{corev1.SecretTypeTLS, map[string]string{"tls.crt": "canary", "tls.key": `-----BEGIN PRIVATE KEY-----\ncanary`}, `"tls.key" has \n as two letters`},
 		{corev1.SecretTypeDockerConfigJson, map[string]string{".dockerconfigjson": "canary"}, `".dockerconfigjson" is not a JSON object with "auths"`},
 		{corev1.SecretTypeDockercfg, map[string]string{".dockercfg": "canary"}, `".dockercfg" is not a JSON object of registries`},
 		{corev1.SecretTypeBasicAuth, map[string]string{"user": "canary"}, `one of the keys "password", "username"`},

@@ -118,12 +118,15 @@ func kept(c corev1.Container, volumes []corev1.Volume) map[string]string {
 // envFrom adds the variables from whole ConfigMaps.
 func (m *Manifest) envFrom(made *Container, c corev1.Container) {
 	for _, from := range c.EnvFrom {
-		data, ok := map[string]string(nil), false
+		var found *corev1.ConfigMap
 		if from.ConfigMapRef != nil {
-			data, ok = m.configMaps[from.ConfigMapRef.Name]
+			found = m.configMaps[from.ConfigMapRef.Name]
 		}
-		made.Open = made.Open || !ok
-		for key, value := range data {
+		if found == nil {
+			made.Open = true
+			continue
+		}
+		for key, value := range found.Data {
 			made.Env[from.Prefix+key] = Variable{value, true}
 		}
 	}
@@ -137,7 +140,10 @@ func (m *Manifest) env(made *Container, c corev1.Container) {
 		switch {
 		case e.ValueFrom != nil && e.ValueFrom.ConfigMapKeyRef != nil:
 			ref := e.ValueFrom.ConfigMapKeyRef
-			v.Value, v.Known = m.configMaps[ref.Name][ref.Key]
+			v = Variable{}
+			if found, ok := m.configMaps[ref.Name]; ok {
+				v.Value, v.Known = found.Data[ref.Key]
+			}
 		case e.ValueFrom != nil, strings.Contains(e.Value, "$("):
 			v = Variable{}
 		}
@@ -152,12 +158,17 @@ func (m *Manifest) volume(volumes []corev1.Volume, name string) map[string]strin
 		if v.Name != name || v.ConfigMap == nil {
 			continue
 		}
-		data, ok := m.configMaps[v.ConfigMap.Name]
+		found, ok := m.configMaps[v.ConfigMap.Name]
 		if !ok {
 			return nil
 		}
+		data := map[string]string{}
+		maps.Copy(data, found.Data)
+		for key, bytes := range found.BinaryData {
+			data[key] = string(bytes)
+		}
 		if len(v.ConfigMap.Items) == 0 {
-			return maps.Clone(data)
+			return data
 		}
 		files := map[string]string{}
 		for _, item := range v.ConfigMap.Items {

@@ -62,6 +62,10 @@ func check(node *yaml.Node, t reflect.Type, what string, strict bool) error {
 		}
 		kind = yaml.MappingNode
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 { // base64
+			_, err := textOf(at, what)
+			return err
+		}
 		if node.Kind == yaml.SequenceNode {
 			return checkItems(node, t.Elem(), what)
 		}

@@ -31,7 +31,7 @@ type Manifest struct {
 	Roles []*Role
 
 	texts      []text
-	configMaps map[string]map[string]string // name → key → text
+	configMaps map[string]*corev1.ConfigMap // by name
 }
 
 // text is one of the texts of a manifest.
@@ -55,7 +55,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Parse reads a manifest. The error joins all problems, each an *Error, and shows no
 // value of a variable or a Secret. Parse ignores objects of other kinds.
 func Parse(texts ...[]byte) (*Manifest, error) {
-	m := &Manifest{configMaps: map[string]map[string]string{}}
+	m := &Manifest{configMaps: map[string]*corev1.ConfigMap{}}
 	var errs []error
 	for i, bytes := range texts {
 		objects, err := documents(bytes)
@@ -75,11 +75,11 @@ func Parse(texts ...[]byte) (*Manifest, error) {
 	return m, nil
 }
 
-// ConfigMap returns the data of the ConfigMap of that name, regardless of its namespace.
-// It returns false if the manifest does not contain it.
-func (m *Manifest) ConfigMap(name string) (data map[string]string, ok bool) {
-	data, ok = m.configMaps[name]
-	return data, ok
+// ConfigMap returns the ConfigMap of that name, regardless of its namespace. It returns
+// false if the manifest does not contain it.
+func (m *Manifest) ConfigMap(name string) (found *corev1.ConfigMap, ok bool) {
+	found, ok = m.configMaps[name]
+	return found, ok
 }
 
 // documents returns the objects of a text, and the objects of a List one by one.
@@ -142,10 +142,7 @@ func (m *Manifest) addConfigMap(node *yaml.Node) error {
 	if err := decode(node, &object); err != nil {
 		return within("ConfigMap/"+nameIn(valueIn(node, "metadata")), err)
 	}
-	m.configMaps[object.Name] = object.Data
-	if object.Data == nil {
-		m.configMaps[object.Name] = map[string]string{}
-	}
+	m.configMaps[object.Name] = &object
 	return nil
 }
 

@@ -115,8 +115,8 @@ func TestNamespacesAndConfigMaps(t *testing.T) {
 	if got := m.Secrets[0].Namespace; got != "ns" {
 		t.Errorf("namespace %q", got)
 	}
-	if data, ok := m.ConfigMap("c"); !ok || data["k"] != "text" {
-		t.Errorf("ConfigMap c is %v, %v", data, ok)
+	if c, ok := m.ConfigMap("c"); !ok || c.Data["k"] != "text" {
+		t.Errorf("ConfigMap c is %v, %v", c, ok)
 	}
 	if _, ok := m.ConfigMap("other"); ok {
 		t.Error("a ConfigMap that is not there is found")
