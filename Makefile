@@ -70,11 +70,10 @@ image: ## Write the container image for amd64 and arm64, bin/syncer-image.tar
 	@set -e; for arch in amd64 arm64; do \
 		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -buildvcs=auto -trimpath -ldflags='-s -w' -o bin/linux-$$arch/syncer ./cmd/syncer; \
 	done
-	@$(GO) -C deploy/tools run ./image -out '$(abspath $(IMAGE_TAR))' -name '$(IMAGE)' -version '$(APP_VERSION)' \
+	@$(GO) -C deploy/tools run ./image -out '$(abspath $(IMAGE_TAR))' -name '$(IMAGE)' -version '$(APP_VERSION)' -license '$(CURDIR)/LICENSE' \
 		linux/amd64='$(CURDIR)/bin/linux-amd64/syncer' linux/arm64='$(CURDIR)/bin/linux-arm64/syncer'
 
-# Without KEY, the key is ~/.config/syncer/release.key, which is made if it is missing;
-# docs/verify.md says what users do with its public half.
+# Without KEY, the release has no signatures: it serves to compare, not to publish.
 release: ## Make all of a release, in dist (VERSION=…, that of the chart; DIST=…; KEY=…, the private key)
 	$(GO) -C deploy/tools run ./release -repo '$(CURDIR)' -version "$$VERSION" -out "$${DIST:-dist}" -key "$$KEY"
 

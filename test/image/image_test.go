@@ -72,6 +72,8 @@ var wantFiles = map[string]string{
 	"etc/ssl/":                          "d 755 0:0",
 	"etc/ssl/certs/":                    "d 755 0:0",
 	"etc/ssl/certs/ca-certificates.crt": "f 644 0:0",
+	"licenses/":                         "d 755 0:0",
+	"licenses/LICENSE":                  "f 644 0:0",
 	"syncer":                            "f 755 0:0",
 	"tmp/":                              "d 1777 0:0",
 	"usr/":                              "d 755 0:0",
@@ -92,7 +94,11 @@ func describe(f deploy.LayerFile) string {
 func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
 	dir := t.TempDir()
 	binaries := map[string]string{"linux/amd64": buildTiny(t, "amd64"), "linux/arm64": buildTiny(t, "arm64")}
-	args := []string{"-name", "example/syncer:1.2"}
+	license, err := filepath.Abs("../../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-name", "example/syncer:1.2", "-license", license}
 	for _, platform := range slices.Sorted(maps.Keys(binaries)) {
 		args = append(args, platform+"="+binaries[platform])
 	}
@@ -129,6 +135,9 @@ func TestImageHoldsTheBinaryOfEachPlatform(t *testing.T) {
 		}
 		if !bytes.Equal(files["syncer"].Content, readFile(t, binaries[platform])) {
 			t.Errorf("%s: another binary", platform)
+		}
+		if !bytes.Equal(files["licenses/LICENSE"].Content, readFile(t, license)) {
+			t.Errorf("%s: another license", platform)
 		}
 		if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM(files["etc/ssl/certs/ca-certificates.crt"].Content) {
 			t.Errorf("%s: no certificate authorities", platform)
@@ -246,6 +255,9 @@ func TestMakeImage(t *testing.T) {
 	}
 	a := deploy.ReadArchive(t, path)
 	_, platforms := a.Index(t)
+	if _, files := a.Image(t, platforms[0]); len(files["licenses/LICENSE"].Content) == 0 {
+		t.Error("no license")
+	}
 	if len(platforms) != 2 {
 		t.Errorf("platforms %v, want two", platforms)
 	}
@@ -282,6 +294,9 @@ func TestDockerfileMakesTheSameImage(t *testing.T) {
 				t.Errorf("no %q in\nFROM %s", line, stage)
 			}
 		}
+	}
+	if !strings.Contains(string(readFile(t, "../../deploy/Dockerfile")), " cp LICENSE /image/licenses/ ") {
+		t.Error("no license in the images")
 	}
 	for _, line := range []string{"COPY --from=build /bin-of-scratch/ /bin/", "ENV PATH=/usr/local/bin:/bin"} {
 		if !strings.Contains(stages[0], "\n"+line+"\n") {

@@ -5,6 +5,8 @@ package release
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/base64"
+	"encoding/pem"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,15 +100,12 @@ func ed25519Key(t *testing.T, r *request) {
 	r.key = writeKey(t, key)
 }
 
-// encryptedKey makes the command create its default key, with a password.
+// encryptedKey replaces the key by one that no password opens, as cosign writes them.
 func encryptedKey(t *testing.T, r *request) {
-	home := t.TempDir()
-	args := append(arguments(r.repo, r.version, r.out, ""), "-platforms", "none")
-	out, _ := try("", []string{"XDG_CONFIG_HOME=" + home, "COSIGN_PASSWORD=right"}, tool, args...)
-	if !strings.Contains(out, "made a new key") || !strings.Contains(out, `"none" is not a platform`) {
-		t.Fatal(out)
-	}
-	r.key = filepath.Join(home, "syncer", "release.key")
+	text := `{"kdf":{"name":"scrypt","params":{"N":32768,"r":8,"p":1},"salt":"` + base64.StdEncoding.EncodeToString(make([]byte, 32)) +
+		`"},"cipher":{"name":"nacl/secretbox","nonce":"` + base64.StdEncoding.EncodeToString(make([]byte, 24)) +
+		`"},"ciphertext":"` + base64.StdEncoding.EncodeToString(make([]byte, 64)) + `"}`
+	write(t, r.key, pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: []byte(text)}))
 }
 
 func chmod(t *testing.T, path string, mode os.FileMode) {

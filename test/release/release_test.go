@@ -4,7 +4,6 @@
 package release
 
 import (
-	"archive/tar"
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/sha256"
@@ -12,20 +11,17 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-)
 
-// isSignature reports whether a file is a signature. ECDSA's are random.
-func isSignature(name string) bool {
-	return strings.Contains(name, ".sig") || strings.HasSuffix(name, "_provenance.json")
-}
+	"github.com/secretsync/syncer/test/deploy"
+)
 
 // steps are the commands of docs/verify.md that need nothing but openssl and
 // coreutils.
@@ -39,44 +35,93 @@ func steps(t *testing.T) []string {
 }
 
 // TestUsersVerifyARelease: the commands of docs/verify.md accept a release, and refuse
-// it after a change of one byte in any file.
+// it after a change of one byte in any file. They read the public key from elsewhere.
 func TestUsersVerifyARelease(t *testing.T) {
 	t.Parallel()
 	repo, version := clone(t)
-	dir := filepath.Join(t.TempDir(), "dist")
-	run(t, "", nil, tool, arguments(repo, version, dir, newKey(t))...)
+	dir, private := filepath.Join(t.TempDir(), "dist"), newKey(t)
+	run(t, "", nil, tool, arguments(repo, version, dir, private)...)
+	home := t.TempDir()
+	run(t, home, nil, "openssl", "pkey", "-in", private, "-pubout", "-out", "syncer.pub")
 	commands := strings.Join(steps(t), " && ")
-	if out, err := try(dir, nil, "sh", "-c", commands); err != nil {
+	if out, err := try(dir, []string{"HOME=" + home}, "sh", "-c", commands); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	key := publicKey(t, dir)
+	key := publicKey(t, home)
 	if err := verifyImage(t, dir, version, key); err != nil {
 		t.Error(err)
 	}
 	if err := verifyProvenance(t, dir, version, key); err != nil {
 		t.Error(err)
 	}
+	if err := verifyBundle(t, dir, key); err != nil {
+		t.Error(err)
+	}
+	listed := string(read(t, dir, "SHA256SUMS"))
 	for _, name := range names(t, dir) {
 		path, content := filepath.Join(dir, name), read(t, dir, name)
 		changed := slices.Clone(content)
 		changed[len(changed)/2] ^= 1
 		write(t, path, changed)
-		_, err := try(dir, nil, "sh", "-c", commands)
-		switch {
-		case strings.HasSuffix(name, "_image.sig.tar"):
-			err = verifyImage(t, dir, version, key)
-		case strings.HasSuffix(name, "_provenance.json"):
-			err = verifyProvenance(t, dir, version, key)
+		_, err := try(dir, []string{"HOME=" + home}, "sh", "-c", commands)
+		if name == "SHA256SUMS.sigstore.json" {
+			err = verifyBundle(t, dir, key)
 		}
 		if err == nil {
 			t.Errorf("%s: a changed byte is not noticed", name)
 		}
 		write(t, path, content)
-	}
-	listed := string(read(t, dir, "SHA256SUMS"))
-	for _, name := range names(t, dir) {
-		if !isSignature(name) && name != "SHA256SUMS" && name != "syncer.pub" && !strings.Contains(listed, "  "+name+"\n") {
+		if !strings.HasPrefix(name, "SHA256SUMS") && !strings.Contains(listed, "  "+name+"\n") {
 			t.Errorf("%s has no checksum", name)
+		}
+	}
+}
+
+// TestUsersRebuildARelease: without a key, a release has the same bytes and no signatures.
+// No key is made.
+func TestUsersRebuildARelease(t *testing.T) {
+	t.Parallel()
+	repo, version := clone(t)
+	signed, rebuilt, home := filepath.Join(t.TempDir(), "signed"), filepath.Join(t.TempDir(), "rebuilt"), t.TempDir()
+	run(t, "", nil, tool, arguments(repo, version, signed, newKey(t))...)
+	out := run(t, "", []string{"XDG_CONFIG_HOME=" + home}, tool, arguments(repo, version, rebuilt, "")...)
+	if !strings.Contains(out, "not signed") {
+		t.Errorf("it does not say that nothing is signed: %s", out)
+	}
+	if made := names(t, home); slices.Contains(made, "syncer") {
+		t.Error("made a key for the user")
+	}
+	run(t, rebuilt, nil, "sha256sum", "--check", "--strict", "--ignore-missing", filepath.Join(signed, "SHA256SUMS"))
+	for _, name := range names(t, rebuilt) {
+		if strings.Contains(name, ".sig") || strings.Contains(name, "provenance") || strings.HasSuffix(name, ".pub") {
+			t.Errorf("%s: a signature without a key", name)
+		}
+	}
+	readPackages(t, rebuilt, version)
+}
+
+// readPackages: what leaves the repository has licenses and links that work.
+func readPackages(t *testing.T, dir, version string) {
+	relative := regexp.MustCompile(`\]\([^:)]+\)`)
+	name := "syncer_" + version + "_linux_amd64"
+	for archive, file := range map[string]string{"syncer-" + version + ".tgz": "syncer/README.md", name + ".tar.gz": name + "/README.md"} {
+		text := run(t, dir, nil, "tar", "-xzOf", archive, file)
+		if links := relative.FindAllString(text, -1); len(links) > 0 || !strings.Contains(text, "/blob/v"+version+"/docs/install.md") {
+			t.Errorf("%s: links %q", archive, links)
+		}
+	}
+	image := deploy.ReadArchive(t, filepath.Join(dir, "syncer_"+version+"_image.tar"))
+	top, platforms := image.Index(t)
+	for _, d := range platforms {
+		_, files := image.Image(t, d)
+		if !bytes.Equal(files["licenses/LICENSE"].Content, read(t, "../..", "LICENSE")) || !bytes.Equal(files["licenses/NOTICE"].Content, read(t, dir, "NOTICE")) {
+			t.Error("the image does not have LICENSE and NOTICE")
+		}
+	}
+	bill := string(read(t, dir, "syncer_"+version+"_image.cdx.json"))
+	for _, want := range []string{strings.TrimPrefix(top.Digest, "sha256:"), "pkg:golang/golang.org/x/crypto/x509roots/fallback@", "pkg:golang/std@", "pkg:golang/k8s.io/client-go@"} {
+		if !strings.Contains(bill, want) {
+			t.Errorf("the image's bill of materials has no %s", want)
 		}
 	}
 }
@@ -92,62 +137,110 @@ func publicKey(t *testing.T, dir string) *ecdsa.PublicKey {
 	return key.(*ecdsa.PublicKey)
 }
 
-// verifyImage does what "cosign verify" does: the signature's image has one layer, a
-// claim about the image's digest, which an annotation signs. The chart names the same
-// digest.
+// verifyImage does what "cosign verify" and containers/image do, for the image and each
+// platform's: a tag names a manifest, no index. That has one layer, a claim about the
+// digest, which an annotation signs. The chart names the image's digest.
 func verifyImage(t *testing.T, dir, version string, key *ecdsa.PublicKey) error {
-	image := untar(t, filepath.Join(dir, "syncer_"+version+"_image.tar"))
-	digest := manifests(t, image["index.json"])[0].Digest
-	if !strings.Contains(chartValues(t, dir, version), `digest: "`+digest+`"`) {
-		return fmt.Errorf("the chart does not name the image %s", digest)
+	image := deploy.ReadArchive(t, filepath.Join(dir, "syncer_"+version+"_image.tar"))
+	top, platforms := image.Index(t)
+	if !strings.Contains(chartValues(t, dir, version), `digest: "`+top.Digest+`"`) {
+		return fmt.Errorf("the chart does not name the image %s", top.Digest)
 	}
-	signature := untar(t, filepath.Join(dir, "syncer_"+version+"_image.sig.tar"))
-	blob := func(digest string) []byte { return signature["blobs/sha256/"+strings.TrimPrefix(digest, "sha256:")] }
-	var index, one struct {
-		Manifests, Layers []descriptor
+	signatures := deploy.ReadArchive(t, filepath.Join(dir, "syncer_"+version+"_image.sig.tar"))
+	tags := map[string]deploy.Descriptor{}
+	for _, d := range manifests(t, signatures["index.json"]) {
+		tags[d.Annotations["org.opencontainers.image.ref.name"]] = d
 	}
-	if err := json.Unmarshal(signature["index.json"], &index); err != nil {
-		return err
+	blob := func(digest string) []byte { return signatures["blobs/sha256/"+strings.TrimPrefix(digest, "sha256:")] }
+	for _, d := range append(platforms, top) {
+		tag := strings.Replace(d.Digest, ":", "-", 1) + ".sig"
+		if got := tags[tag].MediaType; got != "application/vnd.oci.image.manifest.v1+json" {
+			return fmt.Errorf("%s is %q, no manifest", tag, got)
+		}
+		var one struct{ Layers []deploy.Descriptor }
+		if err := json.Unmarshal(blob(tags[tag].Digest), &one); err != nil {
+			return err
+		}
+		claim := blob(one.Layers[0].Digest)
+		if !bytes.Contains(claim, []byte(d.Digest)) {
+			return fmt.Errorf("the claim %s does not name %s", claim, d.Digest)
+		}
+		signed, err := base64.StdEncoding.DecodeString(one.Layers[0].Annotations["dev.cosignproject.cosign/signature"])
+		if err != nil {
+			return err
+		}
+		if err := verify(key, claim, signed); err != nil {
+			return err
+		}
 	}
-	if err := json.Unmarshal(blob(index.Manifests[0].Digest), &index); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(blob(index.Manifests[0].Digest), &one); err != nil {
-		return err
-	}
-	claim := blob(one.Layers[0].Digest)
-	if !bytes.Contains(claim, []byte(digest)) {
-		return fmt.Errorf("the claim %s does not name %s", claim, digest)
-	}
-	signed, err := base64.StdEncoding.DecodeString(one.Layers[0].Annotations["dev.cosignproject.cosign/signature"])
-	if err != nil {
-		return err
-	}
-	return verify(key, claim, signed)
+	return nil
 }
 
-type descriptor struct {
-	Digest      string
-	Annotations map[string]string
-}
-
-func manifests(t *testing.T, index []byte) []descriptor {
+func manifests(t *testing.T, index []byte) []deploy.Descriptor {
 	t.Helper()
-	var i struct{ Manifests []descriptor }
+	var i struct{ Manifests []deploy.Descriptor }
 	if err := json.Unmarshal(index, &i); err != nil || len(i.Manifests) == 0 {
 		t.Fatalf("%v: %s", err, index)
 	}
 	return i.Manifests
 }
 
-// verifyProvenance checks the envelope's signature and that it names the commit.
+// bundle is a Sigstore bundle for a public key.
+type bundle struct {
+	MediaType            string
+	VerificationMaterial struct{ PublicKey struct{ Hint []byte } }
+	MessageSignature     struct {
+		MessageDigest struct {
+			Algorithm string
+			Digest    []byte
+		}
+		Signature []byte
+	}
+	DSSEEnvelope json.RawMessage
+}
+
+// readBundle reads a bundle that the key verifies.
+func readBundle(t *testing.T, dir, name string, key *ecdsa.PublicKey) (b bundle, err error) {
+	if err := json.Unmarshal(read(t, dir, name), &b); err != nil {
+		return b, err
+	}
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if hint := sha256.Sum256(der); err == nil && !bytes.Equal(b.VerificationMaterial.PublicKey.Hint, hint[:]) {
+		err = errors.New("another key")
+	}
+	if b.MediaType != "application/vnd.dev.sigstore.bundle.v0.3+json" {
+		err = fmt.Errorf("a bundle of type %q", b.MediaType)
+	}
+	return b, err
+}
+
+// verifyBundle checks the bundle of the checksums.
+func verifyBundle(t *testing.T, dir string, key *ecdsa.PublicKey) error {
+	b, err := readBundle(t, dir, "SHA256SUMS.sigstore.json", key)
+	if err != nil {
+		return err
+	}
+	sums := read(t, dir, "SHA256SUMS")
+	sum := sha256.Sum256(sums)
+	if m := b.MessageSignature.MessageDigest; m.Algorithm != "SHA2_256" || !bytes.Equal(m.Digest, sum[:]) {
+		return fmt.Errorf("the bundle is for %s %x", m.Algorithm, m.Digest)
+	}
+	return verify(key, sums, b.MessageSignature.Signature)
+}
+
+// verifyProvenance checks the envelope's signature, and that the bundle has the same one.
 func verifyProvenance(t *testing.T, dir, version string, key *ecdsa.PublicKey) error {
+	envelope := read(t, dir, "syncer_"+version+"_provenance.json")
+	b, err := readBundle(t, dir, "syncer_"+version+"_provenance.sigstore.json", key)
+	if err != nil || !bytes.Equal(b.DSSEEnvelope, envelope) {
+		return fmt.Errorf("the bundle has another envelope, %v: %s", err, b.DSSEEnvelope)
+	}
 	var e struct {
 		PayloadType string
 		Payload     []byte
 		Signatures  []struct{ Sig []byte }
 	}
-	if err := json.Unmarshal(read(t, dir, "syncer_"+version+"_provenance.json"), &e); err != nil {
+	if err := json.Unmarshal(envelope, &e); err != nil {
 		return err
 	}
 	if len(e.Signatures) != 1 {
@@ -170,23 +263,6 @@ func verify(key *ecdsa.PublicKey, message, signature []byte) error {
 func chartValues(t *testing.T, dir, version string) string {
 	t.Helper()
 	return run(t, dir, nil, "tar", "-xzOf", "syncer-"+version+".tgz", "syncer/values.yaml")
-}
-
-// untar reads the files of an archive.
-func untar(t *testing.T, path string) map[string][]byte {
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	files := map[string][]byte{}
-	for archive := tar.NewReader(f); ; {
-		h, err := archive.Next()
-		if err != nil {
-			return files // also the end of one that was changed
-		}
-		files[h.Name], _ = io.ReadAll(archive)
-	}
 }
 
 func names(t *testing.T, dir string) []string {

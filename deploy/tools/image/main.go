@@ -14,6 +14,10 @@ func main() {
 	flag.StringVar(&o.Out, "out", "syncer.tar", "the archive to write")
 	flag.StringVar(&o.Name, "name", "secretsync/syncer", "the image's name and tag")
 	flag.StringVar(&o.Version, "version", "", "Syncer's version, such as 0.2.0")
+	flag.Func("license", "a file for the image's folder /licenses; repeatable", func(path string) error {
+		o.Licenses = append(o.Licenses, path)
+		return nil
+	})
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: image [flags] linux/amd64=FILE linux/arm64=FILE …")
 		flag.PrintDefaults()

@@ -5,8 +5,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"time"
 )
 
@@ -36,6 +39,20 @@ func compress(at time.Time, list []entry) ([]byte, error) {
 	return out.Bytes(), err
 }
 
+const readmeName = "README.md"
+
+// relativeLink matches a link of Markdown to a file of the repository.
+var relativeLink = regexp.MustCompile(`\]\(([^):#]+)(#[^)]*)?\)`)
+
+// linkOut returns a page with absolute links, because its package does not contain the
+// linked files. The page was in dir in the repository.
+func (r *release) linkOut(page []byte, dir string) []byte {
+	return relativeLink.ReplaceAllFunc(page, func(link []byte) []byte {
+		part := relativeLink.FindSubmatch(link)
+		return fmt.Appendf(nil, "](https://github.com/secretsync/syncer/blob/v%s/%s%s)", r.version, path.Join(dir, string(part[1])), part[2])
+	})
+}
+
 // archiveName is the name of a platform's archive, without ending.
 func (r *release) archiveName(b binary) string { return "syncer_" + r.version + "_" + b.name() }
 
@@ -52,12 +69,15 @@ func (r *release) writeArchives() error {
 		}{
 			{"LICENSE", filepath.Join(r.source, "LICENSE"), 0o644},
 			{"NOTICE", r.file(noticeName), 0o644},
-			{"README.md", filepath.Join(r.source, "README.md"), 0o644},
+			{readmeName, filepath.Join(r.source, readmeName), 0o644},
 			{"syncer", b.path, 0o755},
 		} {
 			content, err := os.ReadFile(e.path)
 			if err != nil {
 				return err
+			}
+			if e.name == readmeName {
+				content = r.linkOut(content, "")
 			}
 			list = append(list, entry{folder + e.name, e.mode, content})
 		}

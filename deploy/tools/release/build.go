@@ -83,8 +83,9 @@ func (r *release) placesOfGo(ctx context.Context) ([]string, error) {
 	return env, nil
 }
 
-// modules are the modules that any of the binaries links, in order of their paths.
-// One that is replaced is what replaces it.
+// modules are the modules that any of the binaries links, and that of the image's
+// certificate authorities, in order of their paths. One that is replaced is what
+// replaces it.
 func (r *release) modules() []debug.Module {
 	seen := map[string]debug.Module{}
 	for _, b := range r.binaries {
@@ -92,6 +93,7 @@ func (r *release) modules() []debug.Module {
 			seen[m.Path+"@"+m.Version] = m
 		}
 	}
+	seen[r.authorities.Path] = r.authorities
 	list := make([]debug.Module, 0, len(seen))
 	for _, m := range seen {
 		list = append(list, m)

@@ -23,7 +23,11 @@ func (r *release) writeImage(work string) error {
 		Out:     r.file("syncer_" + r.version + "_image.tar"),
 		Name:    repository + ":" + r.version,
 		Version: r.version,
-		Epoch:   strconv.FormatInt(r.committed.Unix(), 10),
+		Licenses: []string{
+			filepath.Join(r.source, "LICENSE"),
+			r.file(noticeName),
+		},
+		Epoch: strconv.FormatInt(r.committed.Unix(), 10),
 	}
 	for _, b := range r.binaries {
 		if b.system == "linux" {
@@ -31,12 +35,15 @@ func (r *release) writeImage(work string) error {
 		}
 	}
 	var err error
-	if r.image, err = oci.Write(io.Discard, o); err != nil {
+	if r.images, err = oci.Write(io.Discard, o); err != nil {
 		return err
 	}
-	fmt.Fprintf(r.log, "writing %s: %s@%s\n", filepath.Base(o.Out), repository, r.image)
+	fmt.Fprintf(r.log, "writing %s: %s@%s\n", filepath.Base(o.Out), repository, r.images[0])
+	if err := r.writeImageBill(); err != nil {
+		return err
+	}
 	dir := filepath.Join(work, "chart")
-	if err := r.writeChart(dir, r.image.String()); err != nil {
+	if err := r.writeChart(dir, r.images[0].String()); err != nil {
 		return err
 	}
 	return r.writeManifests(dir)
@@ -61,6 +68,13 @@ func (r *release) writeChart(dir, digest string) error {
 	}
 	values = imageDigest.ReplaceAll(values, []byte(`${1}"`+digest+`" `))
 	if err := os.WriteFile(path, values, 0o644); err != nil {
+		return err
+	}
+	page, err := os.ReadFile(r.chart(readmeName))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, readmeName), r.linkOut(page, "deploy/chart/syncer"), 0o644); err != nil {
 		return err
 	}
 	path, err = charts.Archive(dir, r.out, r.committed)

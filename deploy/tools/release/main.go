@@ -1,8 +1,8 @@
 // Command release makes a release of Syncer from the present commit. docs/verify.md
 // lists the artifacts and says how users check them.
 //
-// The same commit makes the same bytes with the same Go, and so the same SHA256SUMS.
-// Only the signatures differ.
+// The same commit makes the same bytes with the same Go. The same key makes the same
+// signatures.
 package main
 
 import (
@@ -20,6 +20,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/secretsync/syncer/deploy/tools/internal/oci"
 )
 
 // options are what the command line says.
@@ -57,7 +59,7 @@ func main() {
 	flag.StringVar(&o.version, "version", "", "the release's version, such as 0.2.0: that of Chart.yaml")
 	flag.StringVar(&o.repo, "repo", ".", "the repository's root")
 	flag.StringVar(&o.out, "out", "dist", "the folder that is made, as seen from -repo; it must not exist or be empty")
-	flag.StringVar(&o.key, "key", "", "the file with the private key, as seen from -repo (default syncer/release.key in the user's configuration; made if it is missing)")
+	flag.StringVar(&o.key, "key", "", "the file with the private key, as seen from -repo; without it, the release has no signatures")
 	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "the platforms to build for")
 	flag.Parse()
 	o.platforms = strings.Split(*platforms, ",")
@@ -71,15 +73,16 @@ func main() {
 
 // release is one release while it is made.
 type release struct {
-	version   string
-	source    string // a clone of the commit, with the release's tag
-	commit    string
-	committed time.Time
-	out       string
-	binaries  []binary
-	licenses  map[debug.Module]license
-	image     v1.Hash // the digest of the image for all platforms
-	log       io.Writer
+	version     string
+	source      string // a clone of the commit, with the release's tag
+	commit      string
+	committed   time.Time
+	out         string
+	binaries    []binary
+	licenses    map[debug.Module]license
+	authorities debug.Module // those of the image
+	images      []v1.Hash    // the digest of the image for all platforms, then of each platform's
+	log         io.Writer
 }
 
 // run makes the release.
@@ -93,6 +96,9 @@ func run(ctx context.Context, log io.Writer, o options) (err error) {
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	r := &release{version: o.version, source: filepath.Join(work, "source"), log: log}
+	if r.authorities, err = oci.AuthoritiesModule(); err != nil {
+		return err
+	}
 	if err := r.checkOut(ctx, o.repo); err != nil {
 		return err
 	}
@@ -100,9 +106,11 @@ func run(ctx context.Context, log io.Writer, o options) (err error) {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(r.out) }()
-	signer, err := openKey(o.key, log)
-	if err != nil {
-		return err
+	var key *signer
+	if o.key != "" {
+		if key, err = openKey(o.key); err != nil {
+			return err
+		}
 	}
 	if err := r.build(ctx, o.platforms, filepath.Join(work, "bin")); err != nil {
 		return err
@@ -112,8 +120,9 @@ func run(ctx context.Context, log io.Writer, o options) (err error) {
 		r.writeArchives,
 		r.writeBills,
 		func() error { return r.writeImage(work) },
+		func() error { return r.signArtifacts(key) },
 		r.writeChecksums,
-		func() error { return r.sign(signer) },
+		func() error { return r.signChecksums(key) },
 	}
 	for _, step := range steps {
 		if err := ctx.Err(); err != nil {

@@ -97,7 +97,7 @@ func readLicense(dir string) (l license, err error) {
 	return l, nil
 }
 
-// writeNotice writes the licenses of all linked modules. Modules with the same text
+// writeNotice writes the licenses of all modules. Modules with the same text
 // share it.
 func (r *release) writeNotice() error {
 	licenses, err := r.readLicenses()
@@ -106,7 +106,7 @@ func (r *release) writeNotice() error {
 	}
 	r.licenses = licenses
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "Syncer %s\n\nThe binaries contain these modules; std is Go's standard library:\n\n", r.version)
+	fmt.Fprintf(&out, "Syncer %s\n\nThe binaries and the image contain these modules; std is Go's standard library:\n\n", r.version)
 	users := map[string][]string{}
 	var texts []string
 	for _, m := range r.modules() {

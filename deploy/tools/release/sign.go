@@ -6,14 +6,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -22,94 +21,78 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
-	"github.com/sigstore/sigstore/pkg/signature"
-	"github.com/sigstore/sigstore/pkg/signature/dsse"
 	"github.com/sigstore/sigstore/pkg/signature/payload"
 
 	"github.com/secretsync/syncer/deploy/tools/internal/oci"
 )
 
 // signer signs as cosign does: ECDSA over SHA-256, so that cosign and openssl verify it.
-type signer struct{ signature.SignerVerifier }
+type signer struct{ private *ecdsa.PrivateKey }
 
 // openKey reads the private key. COSIGN_PASSWORD is the password of an encrypted one,
-// as for cosign. Without a path, the key is that of the user. It is made if it is
-// missing.
-func openKey(path string, log io.Writer) (*signer, error) {
-	password := cryptoutils.StaticPasswordFunc([]byte(os.Getenv("COSIGN_PASSWORD")))
-	made := path == ""
-	if made {
-		home, err := os.UserConfigDir()
-		if err != nil {
-			return nil, fmt.Errorf("%w: name the file with the private key with KEY", err)
-		}
-		path = filepath.Join(home, "syncer", "release.key")
-	}
+// as for cosign.
+func openKey(path string) (*signer, error) {
 	info, err := os.Stat(path)
-	switch {
-	case made && errors.Is(err, fs.ErrNotExist):
-		err = makeKey(path, password, log)
-	case err == nil && info.Mode().Perm()&0o077 != 0:
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
 		err = fmt.Errorf("%s: other users can read the private key: run chmod 600", path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s, err := signature.LoadSignerVerifierFromPEMFile(path, crypto.SHA256, password)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	key, err := cryptoutils.UnmarshalPEMToPrivateKey(text, cryptoutils.StaticPasswordFunc([]byte(os.Getenv("COSIGN_PASSWORD"))))
 	if err != nil {
 		return nil, fmt.Errorf("%s: not a private key that can be read: %w; if it has a password, give that in COSIGN_PASSWORD", path, err)
 	}
-	public, err := s.PublicKey()
-	if err != nil {
-		return nil, err
+	private, ok := key.(*ecdsa.PrivateKey)
+	if !ok || private.Curve != elliptic.P256() {
+		return nil, fmt.Errorf("%s: a key of type %T: make an ECDSA key for the curve P-256, so that cosign and openssl verify with the documented commands", path, key)
 	}
-	if _, ok := public.(*ecdsa.PublicKey); !ok {
-		return nil, fmt.Errorf("%s: a key of type %T: make an ECDSA key, so that cosign and openssl verify with the documented commands", path, public)
-	}
-	return &signer{s}, nil
+	return &signer{private}, nil
 }
 
-// makeKey writes a new private key that only this user may read.
-func makeKey(path string, password cryptoutils.PassFunc, log io.Writer) error {
-	if os.Getenv("COSIGN_PASSWORD") == "" {
-		password = nil // no encryption
-	}
-	private, public, err := cryptoutils.GeneratePEMEncodedECDSAKeyPair(elliptic.P256(), password)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, private, 0o600); err != nil {
-		return err
-	}
-	fmt.Fprintf(log, "made a new key, %s: keep it safe, and publish this public key where users find it:\n%s", path, public)
-	return nil
-}
-
-// sign returns the signature of a message.
+// sign returns the signature of a message. The same key and message have the same
+// signature (RFC 6979).
 func (s *signer) sign(message []byte) ([]byte, error) {
-	return s.SignMessage(bytes.NewReader(message))
+	sum := sha256.Sum256(message)
+	return s.private.Sign(nil, sum[:], crypto.SHA256)
 }
 
-// envelope wraps a statement of in-toto in a signed envelope.
+// envelope wraps a statement of in-toto in a signed envelope, as
+// github.com/secure-systems-lab/dsse defines it.
 func (s *signer) envelope(statement []byte) ([]byte, error) {
-	return dsse.WrapSigner(s.SignerVerifier, "application/vnd.in-toto+json").SignMessage(bytes.NewReader(statement))
-}
-
-// publicKey returns the public key as PEM.
-func (s *signer) publicKey() ([]byte, error) {
-	key, err := s.PublicKey()
+	const kind = "application/vnd.in-toto+json"
+	signed, err := s.sign(fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(statement), statement))
 	if err != nil {
 		return nil, err
 	}
-	return cryptoutils.MarshalPublicKeyToPEM(key)
+	return json.Marshal(map[string]any{
+		"payloadType": kind, "payload": statement,
+		"signatures": []map[string]any{{"sig": signed}},
+	})
 }
 
-// imageSignature returns the image's signature in the form that cosign looks for beside
-// an image. It is another image.
-func (s *signer) imageSignature(repository string, digest v1.Hash) (v1.ImageIndex, error) {
+// bundle returns the content, which is signed, as a bundle of Sigstore
+// (github.com/sigstore/protobuf-specs). The field names the kind of the content.
+func (s *signer) bundle(field string, content any) ([]byte, error) {
+	public, err := x509.MarshalPKIXPublicKey(s.private.Public())
+	if err != nil {
+		return nil, err
+	}
+	hint := sha256.Sum256(public)
+	return json.Marshal(map[string]any{
+		"mediaType":            "application/vnd.dev.sigstore.bundle.v0.3+json",
+		"verificationMaterial": map[string]any{"publicKey": map[string]any{"hint": hint[:]}}, // as cosign's
+		field:                  content,
+	})
+}
+
+// imageSignature returns an image's signature in the form that cosign and containers/image
+// look for beside the image. It is another image.
+func (s *signer) imageSignature(digest v1.Hash) (v1.Image, error) {
 	image, err := name.NewDigest(repository + "@" + digest.String())
 	if err != nil {
 		return nil, err
@@ -123,14 +106,10 @@ func (s *signer) imageSignature(repository string, digest v1.Hash) (v1.ImageInde
 		return nil, err
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	one, err := mutate.Append(base, mutate.Addendum{
+	return mutate.Append(base, mutate.Addendum{
 		Layer:       static.NewLayer(claim, "application/vnd.dev.cosign.simplesigning.v1+json"),
 		Annotations: map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signed)},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{Add: one}), nil
 }
 
 // sumsName is the file with the checksums.
@@ -149,14 +128,42 @@ func (r *release) writeChecksums() error {
 	return r.write(sumsName, sums.Bytes())
 }
 
-// sign writes the signatures: that of the checksums, that of the image, and the
-// signed provenance.
-func (r *release) sign(s *signer) error {
-	sums, err := os.ReadFile(r.file(sumsName))
+// signArtifacts writes the signed provenance, and the signatures of the image: that of all
+// platforms, and that of each. Nil signs nothing.
+func (r *release) signArtifacts(s *signer) error {
+	if s == nil {
+		return nil
+	}
+	provenance, err := r.provenance(s)
 	if err != nil {
 		return err
 	}
-	provenance, err := r.provenance(s)
+	bundle, err := s.bundle("dsseEnvelope", json.RawMessage(provenance))
+	if err != nil {
+		return err
+	}
+	signatures := map[string]v1.Image{}
+	for _, digest := range r.images {
+		if signatures["sha256-"+digest.Hex+".sig"], err = s.imageSignature(digest); err != nil {
+			return err
+		}
+	}
+	name := "syncer_" + r.version
+	fmt.Fprintln(r.log, "writing", name+"_image.sig.tar")
+	return errors.Join(
+		r.write(name+"_provenance.json", provenance),
+		r.write(name+"_provenance.sigstore.json", bundle),
+		oci.WriteImages(r.file(name+"_image.sig.tar"), repository, signatures),
+	)
+}
+
+// signChecksums writes the signature of the checksums. Nil signs nothing.
+func (r *release) signChecksums(s *signer) error {
+	if s == nil {
+		fmt.Fprintln(r.log, "not signed, and not to be published: KEY names no private key")
+		return nil
+	}
+	sums, err := os.ReadFile(r.file(sumsName))
 	if err != nil {
 		return err
 	}
@@ -164,22 +171,15 @@ func (r *release) sign(s *signer) error {
 	if err != nil {
 		return err
 	}
-	key, err := s.publicKey()
+	sum := sha256.Sum256(sums)
+	bundle, err := s.bundle("messageSignature", map[string]any{
+		"messageDigest": map[string]any{"algorithm": "SHA2_256", "digest": sum[:]},
+		"signature":     signed,
+	})
 	if err != nil {
 		return err
 	}
-	image, err := s.imageSignature(repository, r.image)
-	if err != nil {
-		return err
-	}
-	file := "syncer_" + r.version + "_image.sig.tar"
-	fmt.Fprintln(r.log, "writing", file)
-	return errors.Join(
-		r.write(sumsName+".sig", signed),
-		r.write("syncer_"+r.version+"_provenance.json", provenance),
-		r.write("syncer.pub", key),
-		oci.WriteIndex(r.file(file), repository+":sha256-"+r.image.Hex+".sig", image),
-	)
+	return errors.Join(r.write(sumsName+".sig", signed), r.write(sumsName+".sigstore.json", bundle))
 }
 
 // artifact is a file of the release.

@@ -3,8 +3,10 @@ package oci
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -13,25 +15,37 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// WriteIndex writes the index under a name with a tag, as [Write] does.
-func WriteIndex(path, tagged string, index v1.ImageIndex) error {
-	as, err := name.NewTag(tagged)
-	if err != nil {
-		return err
-	}
-	return writeArchive(path, as, index)
+// WriteImages writes images of a repository, by their tags, as one OCI layout in a tar
+// archive.
+func WriteImages(path, repository string, images map[string]v1.Image) error {
+	return writeArchive(path, func(out layout.Path) error {
+		for _, tag := range slices.Sorted(maps.Keys(images)) {
+			as, err := name.NewTag(repository + ":" + tag)
+			if err != nil {
+				return err
+			}
+			if err := out.AppendImage(images[tag], called(as)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// writeArchive writes the index, with its name, as an OCI layout in a tar
-// archive; all at once, so that no half of one is ever found.
-func writeArchive(path string, as name.Tag, index v1.ImageIndex) (err error) {
+// writeArchive writes an OCI layout in a tar archive; all at once, so that no half of
+// one is ever found.
+func writeArchive(path string, fill func(layout.Path) error) (err error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".image-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	oci := filepath.Join(dir, "oci")
-	if err := writeLayout(oci, as, index); err != nil {
+	out, err := layout.Write(oci, empty.Index)
+	if err != nil {
+		return err
+	}
+	if err := fill(out); err != nil {
 		return err
 	}
 	list, err := readEntries(os.DirFS(oci))
@@ -48,17 +62,12 @@ func writeArchive(path string, as name.Tag, index v1.ImageIndex) (err error) {
 	return os.Rename(next.Name(), path)
 }
 
-// writeLayout writes a layout whose only entry is the index.
-func writeLayout(dir string, as name.Tag, index v1.ImageIndex) error {
-	out, err := layout.Write(dir, empty.Index)
-	if err != nil {
-		return err
-	}
-	annotations := map[string]string{
+// called gives an entry of a layout its name.
+func called(as name.Tag) layout.Option {
+	return layout.WithAnnotations(map[string]string{
 		"io.containerd.image.name":          fullName(as), // what containerd calls it
 		"org.opencontainers.image.ref.name": as.TagStr(),
-	}
-	return out.AppendIndex(index, layout.WithAnnotations(annotations))
+	})
 }
 
 // fullName returns the name with its registry, as the kubelet asks for it

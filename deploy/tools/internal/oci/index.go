@@ -12,10 +12,10 @@ import (
 )
 
 // imageIndex is the image of all platforms.
-func imageIndex(binaries []*binary, version string, created time.Time) (v1.ImageIndex, error) {
+func imageIndex(binaries []*binary, licenses []tarEntry, version string, created time.Time) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range binaries {
-		one, err := image(b, version, created)
+		one, err := image(b, licenses, version, created)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", b.platform, err)
 		}
@@ -38,8 +38,8 @@ type plain struct{ v1.Image }
 func (plain) ArtifactType() (string, error) { return "", nil }
 
 // image is that of one platform.
-func image(b *binary, version string, created time.Time) (v1.Image, error) {
-	content, err := layer(b, created)
+func image(b *binary, licenses []tarEntry, version string, created time.Time) (v1.Image, error) {
+	content, err := layer(b, licenses, created)
 	if err != nil {
 		return nil, err
 	}

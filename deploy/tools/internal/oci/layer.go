@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -23,8 +25,8 @@ const passwd = "root:x:0:0:root:/:/sbin/nologin\nsyncer:x:777:777:Syncer:/:/sbin
 const group = "root:x:0:\nsyncer:x:777:\n"
 
 // entries are all that is in the image, parents first.
-func entries(executable []byte) []tarEntry {
-	return []tarEntry{
+func entries(executable []byte, licenses []tarEntry) []tarEntry {
+	return append([]tarEntry{
 		folder("bin", 0o755, root, root),
 		// For Conjur's authn-k8s; no shell.
 		link("bin/sh", "/syncer"),
@@ -38,7 +40,7 @@ func entries(executable []byte) []tarEntry {
 		file("etc/passwd", 0o644, []byte(passwd)),
 		folder("etc/ssl", 0o755, root, root),
 		folder("etc/ssl/certs", 0o755, root, root),
-		file("etc/ssl/certs/ca-certificates.crt", 0o644, mozillaRoots()),
+		file(AuthoritiesPath, 0o644, Authorities()),
 		file("syncer", 0o755, executable),
 		folder("tmp", 0o1777, root, root),
 		folder("usr", 0o755, root, root),
@@ -49,7 +51,20 @@ func entries(executable []byte) []tarEntry {
 		link("usr/local/bin/conjur-secrets-unchanged.sh", "/syncer"),
 		link("usr/local/bin/secrets-provider", "/syncer"),
 		link("usr/local/bin/syncer", "/syncer"),
+	}, licenses...)
+}
+
+// readLicenses reads the files for the folder in which scanners look for licenses.
+func readLicenses(paths []string) ([]tarEntry, error) {
+	list := []tarEntry{folder("licenses", 0o755, root, root)}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, file("licenses/"+filepath.Base(path), 0o644, content))
 	}
+	return list, nil
 }
 
 // tarEntry is one file, folder or link.
@@ -88,9 +103,9 @@ func writeTar(w io.Writer, at time.Time, list []tarEntry) error {
 }
 
 // layer is the one layer of a platform's image.
-func layer(b *binary, created time.Time) (v1.Layer, error) {
+func layer(b *binary, licenses []tarEntry, created time.Time) (v1.Layer, error) {
 	var content bytes.Buffer
-	if err := writeTar(&content, created, entries(b.content)); err != nil {
+	if err := writeTar(&content, created, entries(b.content, licenses)); err != nil {
 		return nil, err
 	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {

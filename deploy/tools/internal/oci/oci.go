@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
 // Options say which image is written, and where to.
@@ -22,39 +23,53 @@ type Options struct {
 	Name     string   // of the image, with its tag
 	Version  string   // of Syncer, such as 0.2.0
 	Binaries []string // PLATFORM=FILE each
+	Licenses []string // files for the image's folder /licenses
 	Epoch    string   // SOURCE_DATE_EPOCH; "" is the time of the binaries' commit
 }
 
-// Write makes the archive, lists each platform's image, and returns the digest
-// of the image for all platforms.
-func Write(w io.Writer, o Options) (digest v1.Hash, err error) {
+// Write makes the archive and prints the image's digest. It returns that of the image
+// for all platforms, and then that of each platform.
+func Write(w io.Writer, o Options) (digests []v1.Hash, err error) {
 	as, err := name.NewTag(o.Name)
 	if err != nil {
-		return digest, err
+		return nil, err
 	}
 	if o.Version == "" {
-		return digest, errors.New("no version: give Syncer's version, such as 0.2.0, with -version")
+		return nil, errors.New("no version: give Syncer's version, such as 0.2.0, with -version")
 	}
 	binaries, err := openBinaries(o.Binaries)
 	if err != nil {
-		return digest, err
+		return nil, err
 	}
 	created, err := creationTime(o.Epoch, binaries)
 	if err != nil {
-		return digest, err
+		return nil, err
 	}
-	index, err := imageIndex(binaries, o.Version, created)
+	licenses, err := readLicenses(o.Licenses)
 	if err != nil {
-		return digest, err
+		return nil, err
 	}
-	if err := writeArchive(o.Out, as, index); err != nil {
-		return digest, err
+	index, err := imageIndex(binaries, licenses, o.Version, created)
+	if err != nil {
+		return nil, err
 	}
-	if digest, err = index.Digest(); err != nil {
-		return digest, err
+	if err := writeArchive(o.Out, func(out layout.Path) error { return out.AppendIndex(index, called(as)) }); err != nil {
+		return nil, err
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return nil, err
+	}
+	list, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	digests = []v1.Hash{digest}
+	for _, m := range list.Manifests {
+		digests = append(digests, m.Digest)
 	}
 	fmt.Fprintf(w, "%s: %s %s\n", o.Out, fullName(as), digest)
-	return digest, nil
+	return digests, nil
 }
 
 // openBinaries reads PLATFORM=FILE arguments.
