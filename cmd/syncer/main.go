@@ -11,6 +11,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -144,4 +145,66 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("unknown command %q; did you mean %s %s?", args[0], cmd.CommandPath(), near[0])
 	}
 	return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())
+}
+
+// aliases returns the command line for another name of the binary. These names are the
+// scripts of the Secrets Provider. A hook or probe that names such a script also finds it
+// in an image without a shell.
+func aliases(name string) []string {
+	switch name {
+	case "conjur-secrets-provided.sh":
+		return []string{"wait"}
+	case "conjur-secrets-unchanged.sh":
+		return []string{"probe", "unchanged"}
+	}
+	return nil
+}
+
+// commandLine is the command line without the binary's name. If that name is an alias, it
+// is the aliased command line. An alias uses the status folder, as the scripts do.
+func commandLine(args []string) []string {
+	if len(args) == 0 {
+		return nil
+	}
+	alias, rest := aliases(filepath.Base(args[0])), args[1:]
+	switch {
+	case alias == nil:
+		return rest
+	case len(rest) == 0:
+		return alias
+	}
+	return append(alias, append([]string{"--status-dir"}, rest...)...)
+}
+
+// interruptible is an input whose reads end with the context, so that ^C ends a command
+// that waits for its standard input.
+type interruptible struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+// Read implements io.Reader. If the context ends first, the blocked read remains until the
+// process exits, which follows.
+func (r interruptible) Read(p []byte) (int, error) {
+	buffer := make([]byte, len(p))
+	type read struct {
+		n   int
+		err error
+	}
+	done := make(chan read, 1)
+	go func() {
+		n, err := r.in.Read(buffer)
+		done <- read{n, err}
+	}()
+	select {
+	case <-r.ctx.Done():
+		return 0, r.ctx.Err()
+	case got := <-done:
+		if err := r.ctx.Err(); err != nil {
+			return 0, err // ^C also ended the program that writes the input, maybe halfway
+		}
+		copy(p, buffer[:got.n])
+		clear(buffer) // it may hold a secret value
+		return got.n, got.err
+	}
 }

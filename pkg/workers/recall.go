@@ -6,8 +6,10 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 // recall adds variables to a target with a wildcard again, if its content holds them but
@@ -107,4 +109,30 @@ func (j *job) see(have sinks.State) {
 	case len(j.Spec.Faults) > 0 && !j.Status.Bare: // its sets are not known otherwise
 		j.Status.Sets = shownBefore(j, have)
 	}
+}
+
+// Recognizer is a Sink that may know what Read would return, if the target has nothing of
+// ours, or exactly the wanted parts. The returned parts may share their bytes with these.
+type Recognizer interface {
+	Recognize(r records.Record, wanted map[string]secret.Value) (sinks.State, bool)
+}
+
+// look finds out the existing content of a target. It reads it, unless the sink recognizes
+// it without a request.
+func (s *Syncer) look(ctx context.Context, j *job, wanted map[string]secret.Value) (have sinks.State, err error) {
+	known := false
+	if sink, ok := s.Sink.(Recognizer); ok {
+		have, known = sink.Recognize(j.Record, wanted)
+	}
+	if !known {
+		have, err = j.read(ctx)
+	}
+	if err == nil {
+		err = ctx.Err() // the draft's input may be incomplete
+	}
+	if err != nil {
+		return have, failed("reading", j.Spec, err)
+	}
+	j.see(have)
+	return have, nil
 }

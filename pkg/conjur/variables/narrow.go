@@ -1,8 +1,11 @@
 package variables
 
 import (
+	"cmp"
+	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -201,4 +204,128 @@ func (n *narrowing) alone(p *part) {
 		ch.sick = r.Err != nil
 	}
 	n.kept = append(n.kept, ch)
+}
+
+const (
+	// manyRefusals is the number of refused batches in one call that justify a look
+	// at the list of variables.
+	manyRefusals = 3
+	// leastBetweenLooks is the minimum time between two looks.
+	leastBetweenLooks = 10 * time.Second
+	// mostPagesToLook bounds the cost of a look, to 20,000 variables.
+	mostPagesToLook = 20
+)
+
+// consult applies the list of variables to a refused chunk. A batch names at most
+// one faulty variable, while the list shows all missing ones. The list only
+// determines the order of requests, and proves nothing. consult returns true if it
+// replaced the chunk.
+func (n *narrowing) consult(ch *chunk) bool {
+	if n.refusals++; n.refusals < manyRefusals && ch.trust < unlisted {
+		return false
+	}
+	if ch.trust < unlisted {
+		n.look(ch.IDs)
+		if n.stop != nil {
+			return false
+		}
+	}
+	by := n.memory.byTrust(ch.IDs)
+	if len(by[unlisted]) == 0 {
+		return false
+	}
+	if len(by[unlisted]) == len(ch.IDs) {
+		for _, id := range ch.IDs { // refused, and not in the list
+			n.memory.setAside(id, n.step)
+		}
+		n.progress = true
+		return true
+	}
+	for t := unlisted; t >= proven; t-- { // todo is a stack: push the last requests first
+		if len(by[t]) > 0 {
+			some := newChunk(by[t], n.encodedLen)
+			some.trust, some.sick = t, true
+			n.todo = append(n.todo, &part{chunk: some})
+		}
+	}
+	return true
+}
+
+// look reads the list of variables, again if it is old. Refused variables that are
+// not listed lose their trust for now.
+func (k *call) look(refused []string) {
+	if !k.looked && !k.looks.On() {
+		k.looked = true
+		k.looks.Begin(leastBetweenLooks)
+		_, err := k.list.Refresh(k.ctx)
+		if gone, ok := errors.AsType[*conjur.IdentityError](err); ok {
+			k.stop = gone
+			return
+		}
+	}
+	if list, readers := k.list.known(); list != nil {
+		k.memory.listed(list, readers, k.ids, refused)
+	}
+}
+
+// A gateway may refuse all requests for values, permanently. A search for the
+// faulty variables would then spend the whole budget in vain. Therefore, after a
+// call that searched and got no answer that only Conjur gives, the next calls
+// request each chunk once. That shows when the gateway is gone. Some of them also
+// request one variable individually, which shows it even if a chunk is refused for
+// another reason. After an answer from Conjur they search again (decision 012).
+
+// longestUnsampled is the maximum number of calls from one individual request of a
+// variable to the next.
+const longestUnsampled = 4
+
+// errFruitless means that a variable was not requested because Conjur answered none
+// of the earlier requests.
+var errFruitless = errors.New("not requested, because earlier requests were refused by an answer that is not Conjur's")
+
+// end ends a call.
+func (k *call) end(isPoll bool) {
+	switch {
+	case k.heard:
+		k.fruitless.Store(0)
+	case k.refused:
+		k.fruitless.Add(1)
+	}
+	k.report(isPoll)
+}
+
+// worthwhile reports whether to request a refused variable individually. Depending
+// on earlier calls the answer is always, once per call, or never.
+func (k *call) worthwhile() bool {
+	n := k.before
+	if k.heard || n == 0 {
+		return true
+	}
+	k.refused = true // even if nothing else is requested
+	if k.sampled || n&(n-1) != 0 && n%longestUnsampled != 0 {
+		return false
+	}
+	k.sampled = true
+	return true
+}
+
+// searchable reports whether a search among refused variables can succeed. If
+// earlier searches were in vain, the variable with the oldest request decides.
+func (k *call) searchable(ids []string) bool {
+	switch {
+	case k.heard || k.before == 0:
+		return true
+	case !k.worthwhile() || !k.pay(proven):
+		return false
+	}
+	r := k.read(k.memory.longestUnasked(ids), "")
+	r.Value.Wipe()
+	return k.heard
+}
+
+// longestUnasked returns the variable with the oldest individual request.
+func (m *memory) longestUnasked(ids []string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.MinFunc(ids, func(a, b string) int { return cmp.Compare(m.get(a).asked, m.get(b).asked) })
 }
