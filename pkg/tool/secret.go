@@ -37,6 +37,9 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 		if s.Label != "" && !s.Labelled {
 			v.Warnings = append(v.Warnings, problem(s.String(), targets.Fault{Place: targets.ManagedLabel, Why: fmt.Sprintf("the label is %q, and only \"true\" chooses the Secret", s.Label)}))
 		}
+		if s.Similar != "" {
+			v.Warnings = append(v.Warnings, problem(s.String(), targets.Fault{Place: s.Similar, Why: "this label does not choose the Secret; did you mean " + targets.ManagedLabel + "?"}))
+		}
 		if _, listed := named[s.Name]; s.Labelled && !managed(s) && !listed {
 			v.Errors = append(v.Errors, problem(s.String(), targets.Fault{Place: targets.ConjurMapKey, Why: "there is no such data key, and no group, though the label chooses the Secret; its keys are " + cmp.Or(strings.Join(s.Keys(), ", "), "none")}))
 		}

@@ -3,6 +3,7 @@ package manifest
 import (
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -27,9 +28,16 @@ type Container struct {
 	// Secret's data from its start, such as "the variable PASSWORD".
 	Kept map[string]string
 
-	mounts map[string]map[string]string // path → the files there by name; nil: unknown
+	mounts map[string]mount // by path
 	image  yaml.Node
 	text   int // the index of its text
+}
+
+// mount is a volume that a container mounts.
+type mount struct {
+	volume string
+	files  map[string]string // by name; nil: unknown
+	disk   bool              // its content may be written to a disk
 }
 
 // Variable is a variable of a container's environment.
@@ -43,8 +51,8 @@ type Variable struct {
 // Mounted reports whether a volume is mounted at a folder, above or below it. files
 // contains the folder's files by name, or nil if the manifest does not contain them.
 func (c *Container) Mounted(folder string) (files map[string]string, ok bool) {
-	if files, ok := c.mounts[folder]; ok {
-		return files, true
+	if m, ok := c.mounts[folder]; ok {
+		return m.files, true
 	}
 	for at := range c.mounts {
 		if strings.HasPrefix(folder+"/", strings.TrimSuffix(at, "/")+"/") || strings.HasPrefix(at, folder+"/") {
@@ -67,12 +75,34 @@ func (c *Container) MountOf(folder string) string {
 	}
 }
 
+// Disk lists the mounted volumes that contain a folder, or folders below it, and whose
+// content may be written to a disk.
+func (c *Container) Disk(folder string) (volumes []string) {
+	above := strings.TrimSuffix(c.MountOf(folder), "/")
+	for _, at := range slices.Sorted(maps.Keys(c.mounts)) {
+		if m := c.mounts[at]; m.disk && (at == above || strings.HasPrefix(at, folder+"/")) {
+			volumes = append(volumes, m.volume)
+		}
+	}
+	return volumes
+}
+
+// Mounts reports whether the container mounts a volume.
+func (c *Container) Mounts(volume string) bool {
+	for _, m := range c.mounts {
+		if m.volume == volume {
+			return true
+		}
+	}
+	return false
+}
+
 // Container makes a Container from a Pod's container and volumes. It has no position in a
 // text.
 func (m *Manifest) Container(c corev1.Container, volumes []corev1.Volume) *Container {
 	made := &Container{
 		Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args,
-		Env: map[string]Variable{}, mounts: map[string]map[string]string{}, Kept: kept(c, volumes),
+		Env: map[string]Variable{}, mounts: map[string]mount{}, Kept: kept(c, volumes),
 	}
 	if c.SecurityContext != nil && c.SecurityContext.ReadOnlyRootFilesystem != nil {
 		made.ReadOnlyRoot = *c.SecurityContext.ReadOnlyRootFilesystem
@@ -83,11 +113,20 @@ func (m *Manifest) Container(c corev1.Container, volumes []corev1.Volume) *Conta
 	m.envFrom(made, c)
 	m.env(made, c)
 	for _, mount := range c.VolumeMounts {
-		at := strings.TrimSuffix(mount.MountPath, "/")
-		made.mounts[at] = nil
-		if mount.SubPath == "" && mount.SubPathExpr == "" {
-			made.mounts[at] = m.volume(volumes, mount.Name)
-		}
+		made.mounts[strings.TrimSuffix(mount.MountPath, "/")] = m.mount(mount, volumes)
+	}
+	return made
+}
+
+// mount describes a volume at the place of a mount.
+func (m *Manifest) mount(at corev1.VolumeMount, volumes []corev1.Volume) mount {
+	made := mount{volume: at.Name}
+	if at.SubPath == "" && at.SubPathExpr == "" {
+		made.files = m.volume(volumes, at.Name)
+	}
+	if i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == at.Name }); i >= 0 {
+		v := volumes[i]
+		made.disk = v.EmptyDir != nil && v.EmptyDir.Medium == "" || v.HostPath != nil || v.PersistentVolumeClaim != nil || v.Ephemeral != nil
 	}
 	return made
 }

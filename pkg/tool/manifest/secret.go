@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/secretsync/syncer/internal/suggest"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -26,6 +28,8 @@ type Secret struct {
 	// value that it has.
 	Labelled bool
 	Label    string
+	// Similar is a label whose key resembles targets.ManagedLabel, or "".
+	Similar string
 	// Immutable means that the data of an existing Secret cannot change.
 	Immutable bool
 
@@ -53,9 +57,15 @@ func (m *Manifest) addSecret(node *yaml.Node) error {
 	}
 	_, stored := values.Data[targets.ConjurMapKey]
 	_, written := values.StringData[targets.ConjurMapKey]
+	var similar string
+	for _, key := range slices.Sorted(maps.Keys(object.Labels)) {
+		if _, is := object.Labels[targets.ManagedLabel]; !is && suggest.Nearest(path.Base(key), []string{path.Base(targets.ManagedLabel)}) != "" {
+			similar = key
+		}
+	}
 	m.Secrets = append(m.Secrets, &Secret{
 		Namespace: object.Namespace, Name: object.Name, Map: stored || written, Annotations: object.Annotations,
-		Label: object.Labels[targets.ManagedLabel], Labelled: object.Labels[targets.ManagedLabel] == targets.ManagedValue, Immutable: values.Immutable,
+		Label: object.Labels[targets.ManagedLabel], Labelled: object.Labels[targets.ManagedLabel] == targets.ManagedValue, Immutable: values.Immutable, Similar: similar,
 		object: node, data: values.Data, stringData: values.StringData,
 	})
 	return nil

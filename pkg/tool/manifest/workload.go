@@ -21,7 +21,11 @@ type Workload struct {
 	Annotations map[string]string
 	// Outside lists the annotations of a provider that only the workload object has.
 	Outside []string
-	// Pod is the whole Pod, and Text the index of its text.
+	// Claims are the names of the claim templates of a StatefulSet that replace a volume of
+	// the Pod template.
+	Claims []string
+	// Pod is the whole Pod, with the volumes of claim templates, and Text the index of its
+	// text.
 	Pod  corev1.PodTemplateSpec
 	Text int
 	// OwnLabels are the labels of the workload object and of a CronJob's Jobs, not those of
@@ -89,10 +93,18 @@ func (m *Manifest) addWorkload(text int, o object) error {
 	if path == nil {
 		return nil
 	}
-	w := &Workload{Kind: o.Kind, Name: nameIn(valueIn(o.node, "metadata")), Annotations: pod.Annotations, Pod: pod, Text: text}
+	w := &Workload{Kind: o.Kind, Name: nameIn(valueIn(o.node, "metadata")), Annotations: pod.Annotations, Text: text}
 	if err != nil {
 		return within(w.String(), err)
 	}
+	var claims []corev1.PersistentVolumeClaim
+	if err := decode(valueIn(o.node, "spec", "volumeClaimTemplates"), &claims); err != nil {
+		return within(w.String(), err)
+	}
+	for _, claim := range claims {
+		w.Claims = append(w.Claims, replaceVolume(&pod.Spec, claim.Name)...)
+	}
+	w.Pod = pod
 	for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "jobTemplate", "metadata", "labels"}} {
 		if err := decode(valueIn(o.node, labels...), &w.OwnLabels); err != nil {
 			return within(w.String(), err)
@@ -123,6 +135,20 @@ func (m *Manifest) addWorkload(text int, o object) error {
 	}
 	m.Workloads = append(m.Workloads, w)
 	return nil
+}
+
+// replaceVolume adds the volume of a claim template to a Pod, as Kubernetes does. It returns
+// the name if the Pod template has another volume of this name, which is lost.
+func replaceVolume(pod *corev1.PodSpec, name string) (lost []string) {
+	pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool {
+		if v.Name == name {
+			lost = []string{name}
+		}
+		return v.Name == name
+	})
+	claim := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim}})
+	return lost
 }
 
 // podOf finds the Pod in an object, with the path of its spec. The path is empty if the

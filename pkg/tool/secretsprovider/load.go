@@ -132,10 +132,15 @@ func (p Provider) misplaced() (warnings []config.Problem) {
 }
 
 // unmounted warns of folders that the container should share but does not; folder is the
-// secrets folder.
+// secrets folder. It also warns of volumes on a disk, and of lost ones.
 func (p Provider) unmounted(folder string) (warnings []config.Problem) {
 	warn := func(message string, folders ...any) {
 		warnings = append(warnings, config.Problem{Key: "volumeMounts", Message: fmt.Sprintf(message, folders...)})
+	}
+	for _, claim := range p.Workload.Claims {
+		if p.Container.Mounts(claim) {
+			warn("the volume %[1]s of the Pod template is lost, because spec.volumeClaimTemplates has a claim %[1]s; rename one of them", claim)
+		}
 	}
 	podinfo := path.Dir(config.DefaultAnnotations)
 	if _, ok := p.Container.Mounted(podinfo); !ok && Annotated(p.Workload.Annotations) {
@@ -143,6 +148,9 @@ func (p Provider) unmounted(folder string) (warnings []config.Problem) {
 	}
 	if p.Workload.Annotations["conjur.org/secrets-destination"] != string(config.DestinationFile) {
 		return warnings
+	}
+	for _, volume := range p.Container.Disk(folder) {
+		warn("the volume %s at %s may write the secrets to a disk; use an emptyDir with medium: Memory", volume, folder)
 	}
 	_, mounted := p.Container.Mounted(folder)
 	switch at := p.Container.MountOf(folder); {
