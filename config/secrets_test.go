@@ -73,7 +73,7 @@ func TestDefinitionsMakeTargets(t *testing.T) {
 	cfg, _ := load(t, fileSources(t, definitionsFile, nil, connection))
 	def := cfg.Kubernetes.Definitions[0]
 	def.Missing = true
-	target, _ := definitions.FromSecret(def)
+	target := definitions.FromSecret(def)
 	if target.Key != "secret/a/db" || !target.Secret.Create || len(target.Secret.Faults) > 0 || len(target.Secret.Groups) != 4 {
 		t.Errorf("got %+v with %+v", target, target.Secret)
 	}

@@ -86,7 +86,7 @@ func (d *definer) define(namespace, name string, complete func(*definitions.Secr
 	}
 	def.Account = identity.Conjur.Account
 	complete(&def)
-	t, warnings := d.parse(def)
+	t := d.parse(def)
 	lane := d.set.Lane(identity.Name)
 	put := lane.Put
 	if def.Crowded {
@@ -99,7 +99,7 @@ func (d *definer) define(namespace, name string, complete func(*definitions.Secr
 	if len(changes) == 0 {
 		return
 	}
-	texts := targets.Texts(warnings)
+	texts := targets.Texts(t.Secret.Warnings)
 	for _, warning := range texts {
 		d.log.Warn(warning, zap.String("target", string(t.Key)))
 	}
@@ -112,7 +112,7 @@ func (d *definer) define(namespace, name string, complete func(*definitions.Secr
 
 // parse makes one target at a time, because parsing a large map needs many times its size
 // in memory.
-func (d *definer) parse(def definitions.SecretDefinition) (*targets.Target, []targets.Fault) {
+func (d *definer) parse(def definitions.SecretDefinition) *targets.Target {
 	d.parsing.Lock()
 	defer d.parsing.Unlock()
 	return definitions.FromSecret(def)

@@ -189,14 +189,14 @@ func (c *clusterDiff) target(ctx context.Context, def definitions.SecretDefiniti
 	default:
 		return nil, err
 	}
-	t, warnings := definitions.FromSecret(def)
+	t := definitions.FromSecret(def)
 	if def.Missing && len(t.Variables()) == 0 && !t.Wildcard() {
 		return nil, &sinks.MissingError{Namespace: def.Namespace, Name: def.Name}
 	}
 	for _, fault := range t.Secret.Faults {
 		v.Errors = append(v.Errors, problem(string(t.Key), fault))
 	}
-	for _, w := range warnings {
+	for _, w := range t.Secret.Warnings {
 		v.Warnings = append(v.Warnings, problem(string(t.Key), w))
 	}
 	return t, nil

@@ -77,7 +77,7 @@ func definedSecret(cfg *config.Config, name string) (*targets.Target, bool) {
 	for _, def := range cfg.Kubernetes.Definitions {
 		if namesSecret(name, def.Namespace, def.Name) {
 			def.Missing = true // the Secret itself is unknown
-			t, _ := definitions.FromSecret(def)
+			t := definitions.FromSecret(def)
 			return t, true
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/secretsync/syncer/config"
@@ -46,13 +44,12 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 		if !managed(s) && !named[s.Name] {
 			continue
 		}
-		var warnings []targets.Fault
 		alone, listed := named[s.Name]
-		secrets[i].target, warnings = targetOf(s, alone || !listed && !s.Labelled)
+		secrets[i].target = targetOf(s, alone || !listed && !s.Labelled)
 		for _, fault := range secrets[i].target.Secret.Faults {
 			v.Errors = append(v.Errors, problem(s.String(), fault))
 		}
-		for _, w := range warnings {
+		for _, w := range secrets[i].target.Secret.Warnings {
 			v.Warnings = append(v.Warnings, problem(s.String(), w))
 		}
 		if s.Immutable {
@@ -64,34 +61,20 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 
 // targetOf makes the target of a Secret. A named Secret must define its content. So must
 // a Secret without the label, because a provider cannot select it in another way.
-func targetOf(s *manifest.Secret, named bool) (t *targets.Target, warnings []targets.Fault) {
+func targetOf(s *manifest.Secret, named bool) *targets.Target {
 	text, unread := s.ConjurMap()
-	t, warnings = definitions.FromSecret(definitions.SecretDefinition{
+	t := definitions.FromSecret(definitions.SecretDefinition{
 		Namespace: s.Namespace, Name: s.Name, Annotations: s.Annotations,
 		Map: text, HasMap: s.Map && unread == nil, Named: named && unread == nil,
 	})
 	switch {
 	case unread != nil:
 		t.Secret.Faults = append(t.Secret.Faults, targets.Fault{Place: targets.ConjurMapKey, Why: unread.Error()})
-		return t, nil
+		t.Secret.Warnings = nil
 	case s.Map && len(t.Secret.Faults) == 0 && len(t.Entries) == 0 && !t.Secret.HoldAll:
-		warnings = append(warnings, targets.Fault{Place: targets.ConjurMapKey, Why: "the map is empty; add \"key: id\""})
+		t.Secret.Warnings = append(t.Secret.Warnings, targets.Fault{Place: targets.ConjurMapKey, Why: "the map is empty; add \"key: id\""})
 	}
-	return t, append(warnings, unknownAnnotations(s)...)
-}
-
-// unknownAnnotations warns of annotations that resemble Syncer's but are unknown.
-func unknownAnnotations(s *manifest.Secret) (warnings []targets.Fault) {
-	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
-		switch {
-		case !strings.HasPrefix(key, "conjur.org/") || definitions.KnownAnnotation(key):
-		case key == targets.ManagedLabel:
-			warnings = append(warnings, targets.Fault{Place: key, Why: "not an annotation but a label; ignored"})
-		default:
-			warnings = append(warnings, targets.Fault{Place: key, Why: "not an annotation of a Secret; ignored"})
-		}
-	}
-	return warnings
+	return t
 }
 
 // check returns the problems of the groups' formats, aliases and templates. Unknown

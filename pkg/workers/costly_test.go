@@ -25,7 +25,7 @@ func TestCostlyTemplatesComeAfterTheOthers(t *testing.T) {
 				"conjur.org/conjur-secrets.x":       "- u: p/user",
 				"conjur.org/secret-file-template.x": `{{range until 200}}{{range until 100}}{{end}}{{end}}{{secret "u"}}`,
 			}}
-			target, _ := definitions.FromSecret(def)
+			target := definitions.FromSecret(def)
 			s.set.Put(target)
 			costly = append(costly, target.Key)
 		}

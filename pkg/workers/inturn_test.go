@@ -45,7 +45,7 @@ func (h *hangs) count(n int) {
 // put defines Secrets in a namespace.
 func (s *shop) put(namespace string, names int) (keys []targets.Key) {
 	for i := range names {
-		target, _ := definitions.FromSecret(definitions.SecretDefinition{
+		target := definitions.FromSecret(definitions.SecretDefinition{
 			Namespace: namespace, Name: fmt.Sprint("s", i), HasMap: true, Map: "user: p/user", Annotations: map[string]string{},
 		})
 		s.set.Put(target)

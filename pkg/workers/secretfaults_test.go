@@ -169,7 +169,7 @@ func TestOnePoisonousSecretAmongOthers(t *testing.T) {
 			def.Map = "user: p/user\n" + strings.Repeat("k", 1500) + ": p/user\nbad: [x]"
 			def.Annotations = map[string]string{"conjur.org/conjur-secrets.x": "- u: p/user", "conjur.org/secret-file-template.x": `{{define "a"}}{{template "a"}}{{end}}{{template "a"}}`}
 		}
-		target, _ := definitions.FromSecret(def)
+		target := definitions.FromSecret(def)
 		s.set.Put(target)
 		keys = append(keys, target.Key)
 	}

@@ -121,7 +121,7 @@ func (s *shop) define(conjurMap string, annotations ...string) {
 	for i := 0; i < len(annotations); i += 2 {
 		s.def.Annotations["conjur.org/"+annotations[i]] = annotations[i+1]
 	}
-	target, _ := definitions.FromSecret(s.def)
+	target := definitions.FromSecret(s.def)
 	s.set.Put(target)
 }
 

@@ -47,7 +47,7 @@ func TestTheBudgetBoundsWhatSecretsNeed(t *testing.T) {
 					text += fmt.Sprintf("%q: %q\n", key, id)
 				}
 				w.secret(fmt.Sprintf("s%04d", i), conjurMap)
-				target, _ := definitions.FromSecret(definitions.SecretDefinition{Namespace: w.namespace, Name: fmt.Sprintf("s%04d", i), HasMap: true, Map: text})
+				target := definitions.FromSecret(definitions.SecretDefinition{Namespace: w.namespace, Name: fmt.Sprintf("s%04d", i), HasMap: true, Map: text})
 				budget += target.Memory()
 			}
 			w.awaitAll([]string{w.namespace}, func(data map[string][]byte, name string) bool {

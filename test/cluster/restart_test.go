@@ -203,7 +203,9 @@ func TestWorkloadThatCannotBeRestartedIsToldOf(t *testing.T) {
 	w.secret("slip", nil, func(s *corev1.Secret) { // its map has another name
 		s.Data = map[string][]byte{"conjur_map": []byte("a: a")}
 	})
+	w.secret("vain", map[string]string{"a": "a"}, func(s *corev1.Secret) { s.Annotations["conjur.org/restart-workload"] = "deployment/shop" })
 	for secret, want := range map[string][]string{
+		"vain": {"conjur.org/restart-workload: not an annotation of a Secret"},
 		"db":   {`deployment/shop: `, `deployments.apps \"shop\" is forbidden`, "statefulset/nosuch: there is no such workload"},
 		"slip": {"conjur-map: there is neither a map nor a group"},
 	} {

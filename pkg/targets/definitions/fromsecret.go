@@ -43,17 +43,17 @@ type SecretDefinition struct {
 
 // FromSecret makes the target of a Kubernetes Secret. Faults contains the faulty parts of
 // the definition. They do not prevent the delivery of other parts. Hold contains the data
-// keys that they name.
+// keys that they name. Warnings contains what the definition says in vain.
 //
 // The configuration and the Secret itself may each define data keys. If both define the
 // same key, the configuration takes precedence.
-func FromSecret(def SecretDefinition) (t *targets.Target, warnings []targets.Fault) {
+func FromSecret(def SecretDefinition) *targets.Target {
 	if size := def.size(); size > targets.MaxDefinition {
 		return refused(def, fmt.Sprintf("the map and the annotations that define the Secret have %d bytes, and may have %d; divide them among several Secrets",
-			size, targets.MaxDefinition)), nil
+			size, targets.MaxDefinition))
 	}
 	content := parseSecret(def.Namespace, def.Annotations, def.Map, def.HasMap, def.Account)
-	warnings = content.warnings
+	warnings := append(content.warnings, unknownAnnotations(def.Annotations)...)
 	restart, errRestart := ParseWorkloads(def.Annotations[restartWorkloads])
 	pullFor, errPull := ParseAccounts(def.Annotations[pullSecretFor])
 	s := &targets.Secret{
@@ -75,18 +75,18 @@ func FromSecret(def SecretDefinition) (t *targets.Target, warnings []targets.Fau
 		s.PullFor, s.Faults = nil, append(s.Faults, faultsAt(pullSecretFor, fault)...)
 	}
 	s.Groups, s.Hold, s.HoldAll, s.Size = content.groups, content.hold, content.holdAll, def.size()
-	s.Faults, warnings = few(s.Faults), few(warnings)
-	t = &targets.Target{Key: targets.KubeSecretKey(def.Namespace, def.Name), Entries: content.entries, Secret: s, Faults: faults}
+	s.Faults = few(s.Faults)
+	t := &targets.Target{Key: targets.KubeSecretKey(def.Namespace, def.Name), Entries: content.entries, Secret: s, Faults: faults}
 	if n := t.CountEntries(); n > targets.MaxEntries {
-		return refused(def, targets.TooManyEntries(n)), nil
+		return refused(def, targets.TooManyEntries(n))
 	}
 	if fault, warning := undefined(s, def, len(t.Entries) > 0); fault != "" {
 		s.Faults = append(s.Faults, targets.Fault{Place: targets.ConjurMapKey, Why: fault})
 	} else if warning != "" {
 		warnings = append(warnings, targets.Fault{Place: targets.ConjurMapKey, Why: warning})
 	}
-	s.Warnings = warnings
-	return t, warnings
+	s.Warnings = few(warnings)
+	return t
 }
 
 // undefined returns the fault if there is no definition of the Secret's content. Then

@@ -41,7 +41,7 @@ func keysOf(t *targets.Target) (keys []string) {
 }
 
 func TestFromSecret(t *testing.T) {
-	got, warnings := FromSecret(SecretDefinition{
+	got := FromSecret(SecretDefinition{
 		Namespace: "shop", Name: "db", Map: "user: p/user\nkey: {id: acct:variable:p/key, content-type: base64}", HasMap: true, Account: "acct",
 		Annotations: map[string]string{
 			groupSecrets + "cfg": "- u: p/user", groupConfigMap + "cfg": "templates",
@@ -58,8 +58,8 @@ func TestFromSecret(t *testing.T) {
 		}},
 	}
 	want.Secret.Size = got.Secret.Size
-	if !reflect.DeepEqual(got, want) || len(warnings) > 0 {
-		t.Errorf("%+v %+v with warnings %q\nwant %+v %+v", got, got.Secret, warnings, want, want.Secret)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v %+v\nwant %+v %+v", got, got.Secret, want, want.Secret)
 	}
 	if ids := got.Variables(); !slices.Equal(ids, []string{"p/user", "p/key"}) {
 		t.Errorf("variables %q, want each once", ids)
@@ -70,7 +70,7 @@ func TestFromSecret(t *testing.T) {
 // names stays as it is.
 func TestFromAPoisonousSecret(t *testing.T) {
 	long := strings.Repeat("k", 1500)
-	got, _ := FromSecret(SecretDefinition{
+	got := FromSecret(SecretDefinition{
 		Namespace: "ns", Name: "poison", HasMap: true,
 		Map: "good: p/a\nnumber: 5\n" + long + ": p/b\nconjur-map: p/c\nbase: {content-type: base64}\ntwice: p/d\ntwice: p/e\n\"a b\": p/f",
 		Annotations: map[string]string{
@@ -144,7 +144,7 @@ func TestVeryManyFaultsAreCounted(t *testing.T) {
 	for i := range 1000 {
 		fmt.Fprintf(&text, "k%03d: 5\n", i)
 	}
-	got, _ := FromSecret(SecretDefinition{Namespace: "ns", Name: "s", HasMap: true, Map: text.String()})
+	got := FromSecret(SecretDefinition{Namespace: "ns", Name: "s", HasMap: true, Map: text.String()})
 	if n := len(got.Secret.Faults); n != 101 || got.Secret.Faults[100].String() != "conjur-map: and 900 more" || len(got.Secret.Hold) != 1000 {
 		t.Errorf("%d faults, the last %q, and %d keys held", n, got.Secret.Faults[n-1], len(got.Secret.Hold))
 	}
@@ -174,7 +174,7 @@ func TestWhatCannotBeReadHoldsAll(t *testing.T) {
 		"a group alone":       {annotations: group},
 		"a group and a fault": {text: "a: [", hasMap: true, annotations: group, hold: true},
 	} {
-		got, _ := FromSecret(SecretDefinition{Namespace: "ns", Name: "s", Map: c.text, HasMap: c.hasMap, Annotations: c.annotations})
+		got := FromSecret(SecretDefinition{Namespace: "ns", Name: "s", Map: c.text, HasMap: c.hasMap, Annotations: c.annotations})
 		if got.Secret.HoldAll != c.hold {
 			t.Errorf("%s: HoldAll is %v", name, got.Secret.HoldAll)
 		}
@@ -195,13 +195,23 @@ func TestASecretThatDefinesNothing(t *testing.T) {
 		"named, faulty":                     {SecretDefinition{Named: true, HasMap: true, Map: "5"}, []string{"conjur-map: line 1: a map"}, nil},
 		"missing":                           {SecretDefinition{Named: true, Missing: true}, nil, nil},
 	} {
-		got, warnings := FromSecret(c.def)
+		got := FromSecret(c.def)
 		wantEach(t, name+": faults", got.Secret.Faults, c.faults...)
-		wantEach(t, name+": warnings", warnings, c.warning...)
+		wantEach(t, name+": warnings", got.Secret.Warnings, c.warning...)
 		if got.Secret.Missing != c.def.Missing {
 			t.Errorf("%s: Missing is %v", name, got.Secret.Missing)
 		}
 	}
+}
+
+// TestUnknownAnnotationsAreWarnings: those that look like Syncer's, and no others.
+func TestUnknownAnnotationsAreWarnings(t *testing.T) {
+	got := FromSecret(SecretDefinition{Namespace: "ns", Name: "s", HasMap: true, Map: "a: p/a", Annotations: map[string]string{
+		"conjur.org/restart-workload": "deployment/shop", targets.ManagedLabel: "true", restartWorkloads: "deployment/shop",
+		pullSecretFor: "default", targets.RevisionAnnotation: "1", targets.RotationAnnotation: "x", "other.org/x": "y",
+		groupSecrets + "g": "- a: p/a", groupFormat + "g": "json",
+	}})
+	wantEach(t, "warnings", got.Secret.Warnings, "conjur.org/managed-by-provider: not an annotation but a label", "conjur.org/restart-workload: not an annotation of a Secret")
 }
 
 func TestTheConfigurationWinsOverTheSecret(t *testing.T) {
@@ -212,7 +222,7 @@ func TestTheConfigurationWinsOverTheSecret(t *testing.T) {
 			Restart: []string{"deployment/a", "deployment/b"}, Faults: []targets.Fault{{Place: "secrets.yaml:3", Why: "no"}},
 		},
 	}
-	got, warnings := FromSecret(SecretDefinition{
+	got := FromSecret(SecretDefinition{
 		Namespace: "ns", Name: "s", HasMap: true, Map: "a: p/a\nb: p/b\nm: p/m\nbroken: 5", Configured: configured,
 		Annotations: map[string]string{
 			groupSecrets + "cfg": "- p/a", groupFormat + "cfg": "yaml", groupSecrets + "x": "- p/a", groupFormat + "x": "yaml",
@@ -229,7 +239,7 @@ func TestTheConfigurationWinsOverTheSecret(t *testing.T) {
 	equalTexts(t, "workloads", got.Secret.Restart, "deployment/a", "deployment/b", "daemonset/c")
 	wantEach(t, "faults", got.Secret.Faults, "secrets.yaml:3: no", `conjur-map: line 4`)
 	equalTexts(t, "what stays", got.Secret.Hold)
-	wantEach(t, "warnings", warnings, "conjur-map: not used", "conjur-map: not used", "conjur.org/conjur-secrets.cfg: not used")
+	wantEach(t, "warnings", got.Secret.Warnings, "conjur-map: not used", "conjur-map: not used", "conjur.org/conjur-secrets.cfg: not used")
 	if len(configured.Entries) != 3 || len(configured.Secret.Groups) != 1 {
 		t.Error("the configuration itself was changed")
 	}
@@ -241,9 +251,9 @@ func TestFromSecretIsTheSameEachTime(t *testing.T) {
 	for i := range 20 {
 		def.Annotations[fmt.Sprint(groupSecrets, "g", i)], def.Annotations[fmt.Sprint(groupFormat, "g", i)] = "- a/", "json"
 	}
-	first, _ := FromSecret(def)
+	first := FromSecret(def)
 	for range 20 {
-		if again, _ := FromSecret(def); !reflect.DeepEqual(first, again) {
+		if again := FromSecret(def); !reflect.DeepEqual(first, again) {
 			t.Fatal("differs")
 		}
 	}

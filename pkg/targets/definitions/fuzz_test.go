@@ -91,7 +91,7 @@ func FuzzFromSecret(f *testing.F) {
 				"conjur.org/secret-file-template-configmap.g": place, "conjur.org/restart-workloads": restart,
 			},
 		}
-		target, _ := definitions.FromSecret(def)
+		target := definitions.FromSecret(def)
 		keys := map[string]bool{}
 		for _, e := range target.Entries {
 			if !e.All() && (definitions.CheckDataKey(e.Alias) != nil || e.Alias == targets.ConjurMapKey || keys[e.Alias]) || e.Variable == "" {

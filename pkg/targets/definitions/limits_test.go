@@ -42,7 +42,7 @@ func TestWhatIsBeyondALimitFailsAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.def.Namespace, c.def.Name = "ns", "s"
-			got, _ := FromSecret(c.def)
+			got := FromSecret(c.def)
 			s := got.Secret
 			if len(s.Faults) != 1 || !strings.Contains(s.Faults[0].Why, fmt.Sprint(c.limit)) {
 				t.Errorf("faults %q, want one that names %d", s.Faults, c.limit)

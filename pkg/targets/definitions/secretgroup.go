@@ -72,14 +72,20 @@ func groupPrefixes() []string {
 	return []string{groupSecrets, groupPolicyPath, groupFormat, groupReaders, groupTemplate, groupConfigMap, groupPath, groupPermissions}
 }
 
-// KnownAnnotation reports whether Syncer reads or writes the annotation of a Kubernetes
-// Secret.
-func KnownAnnotation(key string) bool {
-	switch key {
-	case restartWorkloads, targets.RevisionAnnotation, targets.RevisedAnnotation, targets.FilledAnnotation, targets.RestartsAnnotation, targets.MembersAnnotation, targets.RotationAnnotation:
-		return true
+// unknownAnnotations warns of annotations of a Kubernetes Secret that resemble Syncer's but
+// have no effect.
+func unknownAnnotations(annotations map[string]string) (warnings []targets.Fault) {
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		switch {
+		case !targets.Defines(key), key == restartWorkloads, key == pullSecretFor:
+		case slices.ContainsFunc(groupPrefixes(), func(prefix string) bool { return strings.HasPrefix(key, prefix) }):
+		case key == targets.ManagedLabel:
+			warnings = append(warnings, targets.Fault{Place: key, Why: "not an annotation but a label; ignored"})
+		default:
+			warnings = append(warnings, targets.Fault{Place: key, Why: "not an annotation of a Secret; ignored"})
+		}
 	}
-	return slices.ContainsFunc(groupPrefixes(), func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	return warnings
 }
 
 // secretParser finds the content that a Kubernetes Secret defines for its data.

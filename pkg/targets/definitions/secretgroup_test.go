@@ -112,7 +112,7 @@ func TestParseSecretReadsTheMapOnlyWhenThereIsOne(t *testing.T) {
 
 // A group's key is not taken by one of all variables.
 func TestAWildcardLeavesTheKeyOfAGroup(t *testing.T) {
-	given, _ := FromSecret(SecretDefinition{
+	given := FromSecret(SecretDefinition{
 		Namespace: "ns", Name: "s", Annotations: groupOf("*", groupFormat, "json", groupPolicyPath, "p"), Map: "'*': '*'\nX: q/x", HasMap: true,
 	})
 	got := given.Expand([]string{"p/b", "cfg", "p/a", "p b", "p.b"})

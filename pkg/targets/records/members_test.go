@@ -156,7 +156,7 @@ func TestReleaseOfASecret(t *testing.T) {
 // A wildcard does not take a data key whose own definition is faulty.
 func TestAWildcardLeavesAloneWhatIsHeld(t *testing.T) {
 	def := definitions.SecretDefinition{Namespace: "ns", Name: "s", HasMap: true, Map: "'*': '*'\np.a: 5\ntwice: q/1\ntwice: q/2"}
-	target, _ := definitions.FromSecret(def)
+	target := definitions.FromSecret(def)
 	got := target.Expand([]string{"p/a", "p/b"})
 	want := []targets.Entry{{Alias: "p.b", Variable: "p/b", ContentType: targets.ContentText}, {Alias: "twice", Variable: "q/1", ContentType: targets.ContentText}}
 	if !slices.Equal(got.Entries, want) || len(got.Secret.LeftOut) != 1 {
