@@ -158,30 +158,6 @@ func (a *application) Retry(ctx context.Context) (done bool) {
 	return a.notified.Retry(ctx, a.troubles.Report)
 }
 
-// journaled is a sink that leaves a mark before each write about which Syncer must notify
-// the application. See notify.Application.Writing.
-type journaled struct {
-	workers.Sink
-	app *application
-}
-
-func (j journaled) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
-	if !c.Empty() && !c.Restores {
-		wrote, err := j.app.notified.Writing()
-		j.app.troubles.Report("journal", err)
-		defer wrote()
-	}
-	return j.Sink.Apply(ctx, r, c)
-}
-
-// RemoveFormer implements workers.Mover.
-func (j journaled) RemoveFormer(former []string, taken func(path string) bool) (sinks.Cleared, error) {
-	if mover, ok := j.Sink.(workers.Mover); ok {
-		return mover.RemoveFormer(former, taken)
-	}
-	return sinks.Cleared{}, nil
-}
-
 // Command is a command that runs next to the pipeline, as the application does otherwise.
 // Some secret groups become its environment variables. Syncer notifies it of updates,
 // instead of the processes that the configuration names.

@@ -104,7 +104,7 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 		p.wireSecrets(cfg, cluster, division)
 	}
 	if p.app != nil {
-		p.app.known, p.announcer, p.sink = p.inventory.known, p.app, journaled{p.sink, p.app}
+		p.app.known, p.announcer, p.sink = p.inventory.known, p.app, workers.Marked(p.sink, p.app.notified.Writing, p.troubles)
 	}
 	expiring := notify.NewExpiring(lanes.expiries, p.expiryListener, parts.Log)
 	listeners.add(expiries{expiring})

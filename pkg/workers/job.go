@@ -114,3 +114,38 @@ func wipeParts(parts map[string]secret.Value) {
 		v.Wipe()
 	}
 }
+
+// Reporter is called with the state of a subject; nil means no error.
+type Reporter interface {
+	Report(subject string, err error)
+}
+
+// Marked returns a sink that calls mark before each write about which the application must
+// be notified, and the function that mark returns after it. A write that only restores
+// what the application deleted is not one. An error of mark is reported and stops nothing.
+func Marked(s Sink, mark func() (end func(), err error), reporter Reporter) Sink {
+	return marked{s, mark, reporter}
+}
+
+type marked struct {
+	Sink
+	mark     func() (end func(), err error)
+	reporter Reporter
+}
+
+func (m marked) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
+	if !c.Empty() && !c.Restores {
+		end, err := m.mark()
+		m.reporter.Report("journal", err)
+		defer end()
+	}
+	return m.Sink.Apply(ctx, r, c)
+}
+
+// RemoveFormer implements Mover.
+func (m marked) RemoveFormer(former []string, taken func(path string) bool) (sinks.Cleared, error) {
+	if mover, ok := m.Sink.(Mover); ok {
+		return mover.RemoveFormer(former, taken)
+	}
+	return sinks.Cleared{}, nil
+}
