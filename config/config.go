@@ -75,6 +75,7 @@ type Config struct {
 	_ []Identity `name:"identities" scope:"lane"`
 
 	misspellings []misspelling // from the annotations
+	said         values        // of lists and groups, without defaults
 	hints        []Problem
 }
 

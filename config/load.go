@@ -141,6 +141,10 @@ func (l *loader) config() *Config {
 		l.node(cfg)
 		cfg.Targets = l.targets(cfg)
 	}
+	cfg.said = values{process: item{}, groups: l.groups}
+	for _, s := range within("identities", "kubernetes.secrets", "rotation.every", "rotation.identity", "rotation.sets") {
+		cfg.said.process[s.name] = l.process[s.name]
+	}
 	if cfg.misspellings = l.misspellings; l.before != nil {
 		l.keep(cfg)
 	}

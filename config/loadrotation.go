@@ -184,15 +184,24 @@ func parseCron(text string) (cron.Schedule, error) {
 	return times, nil
 }
 
+// keepName is the name of the setting for Keep.
+func (s RotatedSet) keepName() string {
+	if s.Outside() {
+		return "grace"
+	}
+	return "keep"
+}
+
 // kept reads how long an old version stays, and the other settings that depend on the
 // kind of the set.
 func (l *loader) kept(it item, set *RotatedSet) {
-	name, other, why := "keep", "grace", "keys have keep"
+	other, why := "grace", "keys have keep"
 	set.Keep = defaultKeep
 	if set.Outside() {
-		name, other, why = "grace", "keep", "logins have grace"
+		other, why = "keep", "logins have grace"
 		set.Keep = defaultGrace
 	}
+	name := set.keepName()
 	if it[name].set {
 		set.Keep, _ = parsePeriod(it[name].text)
 	}

@@ -126,7 +126,7 @@ rotation: {every: 30d, sets: [{set: a, generate: {random: 32}}]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `"sets":[{"set":"a","every":"720h0m0s","keep":"24h0m0s","wait":"3m0s"}]`
+	const want = `"every":"30d","sets":[{"set":"a","generate":{"random":32},"confirm":{"wait":"3m0s"},"keep":"24h0m0s"}]`
 	if !strings.Contains(string(text), want) || !strings.Contains(string(text), `"perHour":10`) {
 		t.Errorf("in effect is %s", text)
 	}

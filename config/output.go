@@ -2,15 +2,17 @@ package config
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -37,9 +39,9 @@ func NewValidation(warnings []Problem, err error) Validation {
 	return v
 }
 
-// Effective is a Config for people and programs. It contains all effective settings
-// except secrets, under the names and in the order of the configuration file. Durations
-// have Go's form, such as "5m0s".
+// Effective is a Config for people and programs, and a configuration file that leads to the
+// same Config. It contains all effective settings, except secrets and those that only the
+// environment may contain. Durations have Go's form, such as "5m0s".
 type Effective struct{ members []member }
 
 // member is a name in a JSON object, and its value.
@@ -58,7 +60,10 @@ func (e Effective) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			text.WriteByte(',')
 		}
-		fmt.Fprintf(&text, "%q:", m.name)
+		if err := encoder.Encode(m.name); err != nil {
+			return nil, err
+		}
+		text.WriteByte(':')
 		if err := encoder.Encode(m.value); err != nil {
 			return nil, err
 		}
@@ -82,57 +87,54 @@ func (e *Effective) add(path string, value any) {
 	e.members[i].value.(*Effective).add(rest, value)
 }
 
-func (e *Effective) addList(path string, names []string) {
-	if len(names) > 0 {
-		e.add(path, names)
-	}
-}
-
 // NewEffective makes an Effective from a Config, section by section.
 func NewEffective(cfg *Config) Effective {
 	var e Effective
 	e.addSettings(section(""), cfg)
 	e.addConjur(&cfg.Conjur)
-	var ids []Effective
-	for _, id := range named(cfg.Identities) {
-		var of Effective
-		of.add("name", id.Name)
-		of.addList("namespaces", id.Namespaces)
-		of.addList("secrets", id.Secrets)
-		of.addConjur(&id.Conjur)
-		ids = append(ids, of)
+	cluster := section("kubernetes")
+	if cfg.Mode != ModeStandalone {
+		cluster = slices.DeleteFunc(cluster, func(s setting) bool { return s.name == "kubernetes.namespaces" })
 	}
-	if ids != nil {
-		e.add("identities", ids)
+	e.addSettings(cluster, cfg)
+	if cfg.Destination == DestinationFile {
+		e.add("targets", effectiveTargets(cfg))
+		return e
 	}
-	e.addSettings(section("kubernetes"), cfg)
+	e.addSaid(within("identities"), cfg.said.process)
 	e.addSecrets(cfg)
 	if cfg.Mode == ModeStandalone {
 		e.addSettings(section("standalone"), cfg)
-		e.addRotation(cfg)
 	}
-	e.add("folders", cfg.Folders)
-	list := []effectiveTarget{}
-	for _, t := range cfg.Targets {
-		list = append(list, newEffectiveTarget(cfg.Folders, t))
+	if len(cfg.Rotation.Sets) > 0 {
+		e.addSettings(section("rotation"), cfg)
+		e.addSaid(within("rotation.every", "rotation.identity"), cfg.said.process)
+		e.addSets(cfg)
 	}
-	e.add("targets", list)
 	return e
+}
+
+// within returns the settings of the configuration file with these names.
+func within(names ...string) []setting {
+	return slices.DeleteFunc(slices.Clone(fileSettings()), func(s setting) bool { return !slices.Contains(names, s.name) })
 }
 
 // addSettings adds the values that a struct has for the settings of a table, if they are
 // not empty; of points to the struct.
 func (e *Effective) addSettings(table []setting, of any) {
 	for _, s := range table {
-		if s.field == "" {
+		if s.field == "" || s.envOnly {
 			continue
 		}
 		v := s.in(reflect.ValueOf(of))
 		switch value := v.Interface().(type) {
 		case secret.Value, Conjur, []RotatedSet:
 		case time.Duration:
-			if value != 0 || s.follows == "" {
-				e.add(strings.TrimSuffix(s.name, "Seconds"), value.String())
+			switch {
+			case s.kind == kindInteger:
+				e.add(s.name, int(value.Seconds()))
+			case value != 0 || s.follows == "":
+				e.add(s.name, value.String())
 			}
 		case bool:
 			e.addBoolean(s, value)
@@ -154,113 +156,156 @@ func (e *Effective) addBoolean(s setting, is bool) {
 	e.add(s.name, s.allowed[i])
 }
 
-// addConjur adds the connection settings of Conjur: those that the authenticator uses.
+// addConjur adds the connection settings of Conjur: those that the authenticator uses. If
+// the authenticator is unknown, it adds those that differ from their defaults.
 func (e *Effective) addConjur(c *Conjur) {
-	a, _ := authenticatorNamed(c.AuthnType)
-	for _, s := range conjurSettings() {
-		switch {
-		case slices.Contains(credentialSettings(), s.name) && !slices.Contains(a.settings(), s.name), s.name == "conjur.sslCertificate":
-		case s.name == "conjur.certFile":
-			e.add("conjur.certificates", c.trusted())
-		default:
-			e.addSettings([]setting{s}, c)
+	var unset Conjur
+	fill(conjurSettings(), item{}, reflect.ValueOf(&unset))
+	a, known := authenticatorNamed(c.AuthnType)
+	e.addSettings(slices.DeleteFunc(slices.Clone(conjurSettings()), func(s setting) bool {
+		if s.envOnly || !slices.Contains(credentialSettings(), s.name) || slices.Contains(a.settings(), s.name) {
+			return false
 		}
-		if s.name == "conjur.authnUrl" && c.AuthnType != "" {
-			e.add("conjur.authnType", c.AuthnType)
-		}
-	}
+		return known || s.in(reflect.ValueOf(c)).Equal(s.in(reflect.ValueOf(&unset)))
+	}), c)
 }
 
-// trusted returns the source of the certificates that must sign Conjur's certificate:
-// "text", a file's path, or "system".
-func (c *Conjur) trusted() string {
-	if c.SSLCertificate != "" {
-		return "text"
-	}
-	return cmp.Or(c.CertFile, "system")
-}
-
-// effectiveSecret is a listed Secret, with its settings in the configuration.
-type effectiveSecret struct {
-	Namespace string           `json:"namespace,omitempty"`
-	Name      string           `json:"name"`
-	Create    bool             `json:"create,omitempty"`
-	Type      string           `json:"type,omitempty"`
-	Entries   []targets.Entry  `json:"entries,omitempty"`
-	Groups    []effectiveGroup `json:"groups,omitempty"`
-	Restart   []string         `json:"restart,omitempty"`
-	PullFor   []string         `json:"pullSecretFor,omitempty"`
-}
-
-type effectiveGroup struct {
-	Group             string          `json:"group"`
-	Format            targets.Format  `json:"format"`
-	DotenvReaders     []string        `json:"dotenvReaders,omitempty"`
-	Template          string          `json:"template,omitempty"` // "inline"
-	TemplateConfigMap string          `json:"templateConfigMap,omitempty"`
-	Entries           []targets.Entry `json:"entries"`
-}
-
-// addSecrets adds the listed Secrets, or that none is listed.
+// addSecrets adds the listed Secrets. An annotation or a variable only names them.
 func (e *Effective) addSecrets(cfg *Config) {
-	if cfg.Destination == DestinationKubernetes && cfg.Kubernetes.ByLabel() {
-		e.add("kubernetes.byLabel", true)
+	if cfg.said.process["kubernetes.secrets"].node != nil {
+		e.addSaid(within("kubernetes.secrets"), cfg.said.process)
 		return
 	}
-	var secrets []effectiveSecret
+	var secrets []Effective
 	for _, def := range cfg.Kubernetes.Definitions {
-		of := effectiveSecret{Namespace: def.Namespace, Name: def.Name}
-		if t := def.Configured; t != nil {
-			of.Create, of.Type, of.Restart, of.PullFor, of.Entries = t.Secret.Create, t.Secret.Type, t.Secret.Restart, t.Secret.PullFor, t.Entries
-			for _, g := range t.Secret.Groups {
-				template, configMap := effectiveTemplate(Folders{}, g)
-				of.Groups = append(of.Groups, effectiveGroup{g.Group, g.Format, g.DotenvReaders, template, configMap, append([]targets.Entry{}, g.Entries...)})
-			}
-		}
-		secrets = append(secrets, of)
+		secrets = append(secrets, Effective{[]member{{"name", def.Name}}})
 	}
 	if secrets != nil {
 		e.add("kubernetes.secrets", secrets)
 	}
 }
 
-// effectiveSet is a rotated set.
-type effectiveSet struct {
-	Set     string   `json:"set"`
-	Every   string   `json:"every,omitempty"`
-	Cron    string   `json:"cron,omitempty"`
-	Before  string   `json:"before,omitempty"`
-	Keep    string   `json:"keep"`
-	Wait    string   `json:"wait,omitempty"`
-	Ask     []string `json:"ask,omitempty"`
-	Restart []string `json:"restarted,omitempty"`
-}
-
-// addRotation adds the rotated sets, if there are any.
-func (e *Effective) addRotation(cfg *Config) {
-	if len(cfg.Rotation.Sets) == 0 {
-		return
-	}
-	e.addSettings(section("rotation"), cfg)
-	e.add("rotation.login", cfg.Rotation.Conjur.Login)
-	var sets []effectiveSet
-	for _, set := range cfg.Rotation.Sets {
-		sets = append(sets, effectiveSet{
-			set.Set, text(set.Every), set.Cron, text(set.Before), set.Keep.String(), text(set.Confirm.Wait), set.Confirm.Ask, set.Confirm.Restarted,
-		})
+// addSets adds the sets that are rotated, with the defaults that depend on their kinds.
+func (e *Effective) addSets(cfg *Config) {
+	table := within("rotation.sets")[0].items
+	var sets []Effective
+	for i, set := range cfg.Rotation.Sets {
+		it := maps.Clone(cfg.said.process["rotation.sets"].items[i])
+		for name, is := range map[string]time.Duration{set.keepName(): set.Keep, "confirm.wait": set.Confirm.Wait} {
+			if !it[name].set && is > 0 {
+				it[name] = value{text: is.String(), set: true}
+			}
+		}
+		var of Effective
+		of.addSaid(table, it)
+		sets = append(sets, of)
 	}
 	e.add("rotation.sets", sets)
 }
 
-// text returns a duration as text, or "" for none.
-func text(d time.Duration) string {
-	if d == 0 {
-		return ""
+// effectiveTargets returns the targets, each with the name of its file and its format.
+func effectiveTargets(cfg *Config) []Effective {
+	list := []Effective{}
+	for _, t := range cfg.Targets {
+		var of Effective
+		of.add("name", t.Group)
+		for _, s := range groupSettings() {
+			switch s.name {
+			case "path":
+				of.add(s.name, t.File.Path)
+			case "format":
+				of.add(s.name, t.Format)
+			case "permissions":
+				of.add(s.name, strings.TrimPrefix(t.File.Mode.Perm().String(), "-"))
+			default:
+				of.addSaid([]setting{s}, cfg.said.groups[t.Group])
+			}
+		}
+		list = append(list, of)
 	}
-	return d.String()
+	return list
 }
 
-// effectiveTarget is one target of an Effective.
+// addSaid adds the values that sources have for the settings of a table.
+func (e *Effective) addSaid(table []setting, of item) {
+	for _, s := range table {
+		if val := of[s.name]; val.set {
+			e.add(s.name, s.said(val))
+		}
+	}
+}
+
+// said returns a value in the form of the configuration file.
+func (s setting) said(val value) any {
+	switch {
+	case s.items != nil:
+		return s.saidItems(val)
+	case s.kind == kindEntries:
+		return saidEntries(val)
+	case val.node != nil:
+		return val.names()
+	case s.kind == kindBoolean, s.kind == kindNodeSecrets && (val.text == "true" || val.text == "false"):
+		return val.isTrue()
+	case s.kind == kindInteger:
+		n, _ := s.integer(val.text) // reported when it was read
+		return n
+	}
+	return val.text
+}
+
+// saidItems returns the items of a list, of a map, or of the single map.
+func (s setting) saidItems(val value) any {
+	items := make([]Effective, len(val.items))
+	for i, it := range val.items {
+		items[i].addSaid(s.items, it)
+	}
+	switch s.kind {
+	case kindObject:
+		return items[0]
+	case kindMap:
+		var e Effective
+		for i, key := range val.keys {
+			e.members = append(e.members, member{key, items[i]})
+		}
+		return e
+	}
+	return items
+}
+
+// saidEntries returns the entries of a group. An annotation contains them as YAML.
+func saidEntries(val value) any {
+	node := val.node
+	if node == nil {
+		var doc yaml.Node
+		if yaml.Unmarshal([]byte(val.text), &doc) != nil || doc.Kind != yaml.DocumentNode {
+			return val.text
+		}
+		node = doc.Content[0]
+	}
+	return ordered(node)
+}
+
+// ordered returns a YAML value for JSON. The keys of maps keep their order.
+func ordered(node *yaml.Node) any {
+	node = resolveAlias(node)
+	switch node.Kind {
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, n := range node.Content {
+			list = append(list, ordered(n))
+		}
+		return list
+	case yaml.MappingNode:
+		var e Effective
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			e.members = append(e.members, member{node.Content[i].Value, ordered(node.Content[i+1])})
+		}
+		return e
+	}
+	return node.Value
+}
+
+// effectiveTarget is one target of an Explanation.
 type effectiveTarget struct {
 	Key           targets.Key    `json:"key"`
 	Group         string         `json:"group"`

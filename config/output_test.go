@@ -32,7 +32,7 @@ func TestEffective(t *testing.T) {
   },
   "retry": {
     "limit": 5,
-    "interval": "1s"
+    "intervalSeconds": 1
   },
   "removeDeletedSecrets": true,
   "removal": {
@@ -58,46 +58,33 @@ func TestEffective(t *testing.T) {
   "conjur": {
     "applianceUrl": "https://conjur.example.com",
     "authnUrl": "https://conjur.example.com/api/authn-jwt/my-service",
-    "authnType": "authn-jwt",
     "account": "acct",
     "jwtTokenPath": "/tmp/token",
-    "certificates": "system",
-    "httpTimeout": "1m0s"
-  },
-  "folders": {
-    "secrets": "/conjur/secrets",
-    "templates": "/conjur/templates",
-    "status": "/conjur/status"
+    "httpTimeoutSeconds": 60
   },
   "targets": [
     {
-      "key": "file/g",
-      "group": "g",
-      "path": "/conjur/secrets/g.yaml",
-      "mode": "0600",
-      "format": "yaml",
-      "entries": [
+      "name": "g",
+      "secrets": [
         {
-          "alias": "k",
-          "variable": "a/b",
-          "contentType": "text"
+          "k": "a/b"
         }
-      ]
+      ],
+      "path": "g.yaml",
+      "format": "yaml",
+      "permissions": "rw-------"
     },
     {
-      "key": "file/t",
-      "group": "t",
-      "path": "/conjur/secrets/t.out",
-      "mode": "0644",
-      "format": "template",
-      "template": "/conjur/templates/t.tpl",
-      "entries": [
+      "name": "t",
+      "secrets": [
         {
-          "alias": "k",
-          "variable": "a",
-          "contentType": "base64"
+          "k": "a",
+          "content-type": "base64"
         }
-      ]
+      ],
+      "path": "t.out",
+      "format": "template",
+      "permissions": "rw-r--r--"
     }
   ]
 }`
@@ -126,13 +113,12 @@ containerMode:`, 1)
 	for _, want := range []string{
 		`"containerMode":"standalone","secretsDestination":"k8s_secrets"`,
 		`"server":{"address":":9","status":false}`,
-		`"identities":[{"name":"keyed","namespaces":["a"],"secrets":["ns/plain"],"conjur":{"applianceUrl":"https://conjur.example.com","authnUrl":"https://conjur.example.com/authn","authnType":"authn","account":"acct","login":"host/k","apiKeyFile":` + string(key) + `,`,
-		`"kubernetes":{"namespaces":["a","ns"],"namespace":"ns","kubeconfig":"/k","secrets":[{"namespace":"a","name":"db","create":true,"type":"kubernetes.io/basic-auth","entries":[{"alias":"password","variable":"app/db/password","contentType":"text"}`,
-		`{"group":"app.conf","format":"template","template":"inline","entries":[{"alias":"u"`,
-		`{"group":"from-map","format":"template","templateConfigMap":"tpl/app","entries":[{"alias":"*"`,
-		`"restart":["deployment/shop","statefulset/db"]},{"namespace":"ns","name":"plain"}]}`,
+		`"identities":[{"name":"keyed","namespaces":["a"],"secrets":["ns/plain"],"conjur":{"login":"host/k","apiKeyFile":` + string(key) + `}}]`,
+		`"kubernetes":{"namespaces":["a","ns"],"namespace":"ns","kubeconfig":"/k","secrets":[{"name":"plain"},{"name":"db","namespace":"a","create":true,"type":"kubernetes.io/basic-auth","map":{"password":{"id":"app/db/password"}`,
+		`"app.conf":{"secrets":[{"u":"app/db/user"}],"template":"{{ secret \"u\" }}"}`,
+		`"from-map":{"secrets":"*","templateConfigMap":"tpl/app"}`,
+		`"restart":["deployment/shop","StatefulSet/db"]}]}`,
 		`"leaderElection":{"enabled":false,"leaseName":"other","namespace":"ns","leaseDuration":"20s"},"restarts":{"quietPeriod":"10s","perHour":60}`,
-		`"targets":[]`,
 	} {
 		if !strings.Contains(string(got), want) {
 			t.Errorf("no %s in\n%s", want, got)
@@ -146,13 +132,13 @@ containerMode:`, 1)
 func TestEffectiveOfAJob(t *testing.T) {
 	cfg, _ := load(t, sources(t, job, inCluster))
 	got, _ := json.Marshal(config.NewEffective(cfg))
-	if !strings.Contains(string(got), `"kubernetes":{"namespaces":["ns"],"namespace":"ns","byLabel":true},"folders"`) {
+	if !strings.Contains(string(got), `"kubernetes":{"namespace":"ns"}}`) {
 		t.Errorf("got %s", got)
 	}
 	cfg, _ = load(t, sources(t, group.with(dict{"restart-app-signal": "SIGHUP", "restart-app-command": "java", "restore-deleted-files": "never",
 		"secret-file-format.g": "template", "secret-file-template-configmap.g": "tpl/k"}), connection))
 	got, _ = json.Marshal(config.NewEffective(cfg))
-	for _, want := range []string{`"restartApp":{"signal":"SIGHUP","command":"java"}`, `"restoreDeletedFiles":"never"`, `"format":"template","templateConfigMap":"tpl/k"`} {
+	for _, want := range []string{`"restartApp":{"signal":"SIGHUP","command":"java"}`, `"restoreDeletedFiles":"never"`, `"format":"template","permissions":"rw-r--r--","templateConfigMap":"tpl/k"`} {
 		if !strings.Contains(string(got), want) {
 			t.Errorf("no %s in %s", want, got)
 		}

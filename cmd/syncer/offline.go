@@ -80,7 +80,8 @@ func exitStatus(err error) int {
 func newConfigCommand() *cobra.Command {
 	var t tool.Tool
 	return newToolCommand(&t, "config", "Print the effective configuration", `Prints the effective configuration without secrets, from annotations,
-configuration file, environment and defaults.
+configuration file, environment and defaults. The output is a configuration file,
+without the settings that only the environment can have.
 
 The connection to Conjur is optional; see validate. Warnings go to standard
 error. If the configuration is invalid, nothing is printed.`, 1,
