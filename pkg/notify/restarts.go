@@ -82,7 +82,7 @@ type Reporter interface {
 // new revisions in their Pod templates, and remembers the restarts at the Secrets. It reads from the cluster each time which
 // workloads need a restart. Therefore a restart of this process, or another replica,
 // causes no restart, and no restart is forgotten. All fields except Quiet, PerHour
-// and Serves are required; Run must run.
+// and Wants are required; Run must run.
 type Restarts struct {
 	Cluster Cluster
 	// Quiet is how long a workload's Secrets must have been unchanged; 0 means 10 s. The
@@ -94,10 +94,10 @@ type Restarts struct {
 	Listener RestartListener
 	// Reporter is called with the state of a workload or a namespace.
 	Reporter Reporter
-	// Serves, if not nil, reports whether this process still serves a namespace. If not,
-	// another process restarts its workloads.
-	Serves func(namespace string) bool
-	Log    *zap.Logger
+	// Wants, if not nil, reports whether a Secret still names a workload to restart, and
+	// this process still serves both.
+	Wants func(w targets.Workload, secret string) bool
+	Log   *zap.Logger
 
 	mu      sync.Mutex
 	pending map[targets.Workload]*pendingRestart
@@ -119,7 +119,8 @@ type pendingRestart struct {
 	first, last time.Time // the first and the last change that asked for it
 	notBefore   time.Time
 	failures    int
-	checks      int // number of the check of an earlier restart; 0: a change asked for it
+	checks      int  // number of the check of an earlier restart; 0: a change asked for it
+	missing     bool // the workload did not exist at the last attempt
 }
 
 // Check compares the workloads of a namespace, each as "kind/name", with a Secret that
@@ -227,19 +228,25 @@ const (
 func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRestart) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
+	maps.DeleteFunc(d.secrets, func(secret string, _ bool) bool { return r.Wants != nil && !r.Wants(w, secret) })
 	secrets := slices.Sorted(maps.Keys(d.secrets))
 	var restarted bool
 	var err error
-	if r.Serves == nil || r.Serves(w.Namespace) {
+	if len(secrets) > 0 {
 		restarted, err = r.restart(ctx, w, secrets, d.checks > 0)
 	}
 	over, budget := errors.AsType[*budgetError](err)
 	_, gone := errors.AsType[*MissingWorkloadError](err)
 	now := time.Now()
-	r.note(w, secrets, gone)
+	if !gone || !d.missing { // a missing one is reported once
+		r.note(w, secrets, gone)
+	}
+	d.missing = gone
+	if ctx.Err() == nil || err == nil {
+		r.Listener.Tried(w, secrets, err)
+	}
 	switch {
 	case err == nil || gone: // a missing one will be newer than the change it missed
-		r.Listener.Tried(w, secrets, err)
 		r.Reporter.Report("restart of "+inNamespace(w), nil)
 		r.checkLater(w, d, restarted, now)
 		r.summarize(w.Namespace, now)
@@ -248,9 +255,6 @@ func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRe
 		r.Reporter.Report("restarts in "+w.Namespace, err)
 		d.notBefore = over.until
 	default:
-		if ctx.Err() == nil {
-			r.Listener.Tried(w, secrets, err)
-		}
 		r.Reporter.Report("restart of "+inNamespace(w), err)
 		d.failures++
 		d.notBefore = now.Add(retryDelay(d.failures))
@@ -267,13 +271,17 @@ const (
 	mostChecks = 3 // each four times as long after the one before
 )
 
-// checkLater schedules the next check of a restart.
+// checkLater schedules the next check of a restart. The checks for a missing workload end
+// only when it exists, or when no Secret names it.
 func (r *Restarts) checkLater(w targets.Workload, d *pendingRestart, restarted bool, now time.Time) {
-	check := &pendingRestart{secrets: d.secrets, first: now, last: now, checks: 1}
-	if !restarted {
-		if d.checks == 0 || d.checks == mostChecks {
-			return
-		}
+	check := &pendingRestart{secrets: d.secrets, first: now, last: now, checks: 1, missing: d.missing}
+	switch {
+	case d.missing:
+		check.checks = min(d.checks+1, mostChecks)
+	case restarted:
+	case d.checks == 0 || d.checks == mostChecks:
+		return
+	default:
 		check.checks = d.checks + 1
 	}
 	check.notBefore = now.Add(firstCheck << (2 * (check.checks - 1)))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,6 +159,7 @@ type watch struct {
 	restarts []notify.Restart
 	reports  []string // "subject: error"
 	failed   []string // "workload secret … error"
+	last     error    // of the last try
 	reverted []string // "workload secret consequence"
 }
 
@@ -178,6 +180,7 @@ func (w *watch) Restarted(r notify.Restart) {
 func (w *watch) Tried(workload targets.Workload, secrets []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.last = err
 	if _, missing := errors.AsType[*notify.MissingWorkloadError](err); err == nil || missing {
 		return // Missing reports those
 	}
@@ -456,6 +459,49 @@ func TestAMissingWorkloadIsReportedAndStopsNoOther(t *testing.T) {
 			t.Errorf("reported %q, want the missing one once", seen.reports)
 		}
 		if len(seen.failed) != 1 || !strings.HasPrefix(seen.failed[0], "shop/db there is no daemonset/nowhere") {
+			t.Errorf("failed: %q", seen.failed)
+		}
+	})
+}
+
+// TestEachTryIsReported: a workload that appears ends its error, the lack of budget is one,
+// and nothing is tried for a Secret that no longer names the workload.
+func TestEachTryIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.revise("shop", "db")
+		r, seen, end := restarting(t, c, 1)
+		defer end()
+		var unwanted atomic.Bool
+		r.Wants = func(targets.Workload, string) bool { return !unwanted.Load() }
+		last := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			if want == "" && seen.last != nil || want != "" && (seen.last == nil || !strings.Contains(seen.last.Error(), want)) {
+				t.Errorf("the last error is %v, want %q", seen.last, want)
+			}
+		}
+		r.Check("shop", "db", use)
+		time.Sleep(time.Hour)
+		last("no such workload")
+		c.mu.Lock()
+		c.templates[web] = targets.PodTemplate{Created: time.Now()}
+		c.mu.Unlock()
+		time.Sleep(time.Hour)
+		last("") // it is newer than the change, and a check has found it
+		c.assertWrites(t)
+		for range 2 {
+			c.revise("shop", "db")
+			r.Check("shop", "db", use)
+			time.Sleep(time.Minute)
+		}
+		last("has used its restarts")
+		unwanted.Store(true)
+		time.Sleep(2 * time.Hour)
+		c.assertWrites(t, "shop/deployment/web db=2")
+		if told := strings.Join(seen.failed, "\n"); strings.Count(told, "there is no") != 1 {
 			t.Errorf("failed: %q", seen.failed)
 		}
 	})

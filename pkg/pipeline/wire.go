@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,6 +20,7 @@ import (
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -155,7 +157,10 @@ func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client, divisio
 	s := &secrets{settings: p.settings, set: p.set, cluster: cluster, division: division, texts: p.texts, troubles: p.troubles}
 	events := newEvents(p.set, cluster, p.metrics, p.troubles)
 	events.restarts = newRestarts(cfg, cluster, events, p.troubles, p.parts.Log)
-	events.restarts.Serves = division.Serves
+	events.restarts.Wants = func(w targets.Workload, secret string) bool {
+		t, ok := p.set.Get(targets.KubeSecretKey(w.Namespace, secret))
+		return ok && division.Serves(w.Namespace) && slices.Contains(t.Secret.Restart, w.String())
+	}
 	accounts := cluster.NewPullSecrets(p.set, s.knows, events.recorder, p.troubles, p.parts.Log)
 	drift := workers.NewDrift(p.lanes, events, p.metrics)
 	s.definitions = &definer{
