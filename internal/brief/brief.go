@@ -39,12 +39,20 @@ func List[S ~string](names []S) string {
 
 // Cut returns a text as one line of at most most bytes, and marks the omission.
 func Cut(text string, most int) string {
-	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
+	return Clip(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "), most)
+}
+
+// Clip returns at most most bytes of a text, and marks the omission.
+func Clip(text string, most int) string {
+	const omitted = "…"
 	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return strings.ToValidUTF8(text[:most-len(omitted)], "") + omitted
 }
+
+// Input returns a part of an input for a message, because inputs may have any length.
+func Input(text string) string { return Clip(text, 200) }
 
 // Address returns an address for a message: quoted and cut, or a description if the text
 // may contain a login.

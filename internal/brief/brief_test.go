@@ -3,7 +3,9 @@ package brief_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/secretsync/syncer/internal/brief"
 )
@@ -34,5 +36,18 @@ func TestListNamesTwenty(t *testing.T) {
 	const want = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 and 2 more"
 	if got := brief.List(names); got != want {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestClip_cutsAtACharacter(t *testing.T) {
+	const most = 1024
+	for _, text := range []string{strings.Repeat("x", 3000), strings.Repeat("ü", 1000), "x" + strings.Repeat("ü", 1000), strings.Repeat("€", 1000)} {
+		got := brief.Clip(text, most)
+		if len(got) > most || len(got) < most-4 || !utf8.ValidString(got) || !strings.HasPrefix(text, strings.TrimSuffix(got, "…")) {
+			t.Errorf("%.9s… is cut to %d bytes, ending in %q", text, len(got), got[len(got)-9:])
+		}
+	}
+	if got := brief.Clip(strings.Repeat("x", most), most); len(got) != most || strings.HasSuffix(got, "…") {
+		t.Errorf("a message that fits is cut")
 	}
 }

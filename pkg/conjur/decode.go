@@ -65,7 +65,7 @@ func decodeBatch(header http.Header, body []byte, ids []string, prefix string) (
 		values[id] = secret.New(b)
 	}
 	if !encoded && allWrapped(values) {
-		wipeAll(values)
+		secret.Wipe(values)
 		return nil, nil, errAmbiguous
 	}
 	return values, bad, nil
@@ -148,12 +148,6 @@ func allWrapped(values map[string]secret.Value) bool {
 		}
 	}
 	return len(values) > 0
-}
-
-func wipeAll(values map[string]secret.Value) {
-	for _, v := range values {
-		v.Wipe()
-	}
 }
 
 // decodeValue decodes one JSON string.

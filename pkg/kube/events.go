@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/record/util"
+
+	"github.com/secretsync/syncer/internal/brief"
 )
 
 const (
@@ -85,7 +86,7 @@ func SecretReference(namespace, name string, uid types.UID) corev1.ObjectReferen
 // message or an hour has passed. Normal messages are sent each time, within a budget for
 // their reason. Event never blocks.
 func (r *Recorder) Event(about corev1.ObjectReference, kind, reason, message string) {
-	message = cut(message, maxMessage)
+	message = brief.Clip(message, maxMessage)
 	now := metav1.Now()
 	key := name(about)
 	r.mu.Lock()
@@ -134,19 +135,6 @@ func (r *Recorder) prune(now time.Time) {
 // name.
 func name(o corev1.ObjectReference) string {
 	return o.Kind + "/" + o.Namespace + "/" + o.Name + "/" + string(o.UID)
-}
-
-// cut shortens text to at most n bytes, at a character boundary.
-func cut(text string, n int) string {
-	const more = "…"
-	if len(text) <= n {
-		return text
-	}
-	n -= len(more)
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + more
 }
 
 // Run sends Events until ctx ends. After that, it sends the waiting Events within a few

@@ -2,11 +2,9 @@ package kube
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -124,17 +122,5 @@ func TestAnEventNeverWaits(t *testing.T) {
 	}
 	if got := r.lost.Load(); got != 3*500 {
 		t.Errorf("%d are counted as lost, want %d", got, 3*500)
-	}
-}
-
-func TestAMessageIsCutAtACharacter(t *testing.T) {
-	for _, text := range []string{strings.Repeat("x", 3000), strings.Repeat("ü", 1000), "x" + strings.Repeat("ü", 1000), strings.Repeat("€", 1000)} {
-		got := cut(text, maxMessage)
-		if len(got) > maxMessage || len(got) < maxMessage-4 || !utf8.ValidString(got) || !strings.HasPrefix(text, strings.TrimSuffix(got, "…")) {
-			t.Errorf("%.9s… is cut to %d bytes, ending in %q", text, len(got), got[len(got)-9:])
-		}
-	}
-	if got := cut(strings.Repeat("x", maxMessage), maxMessage); len(got) != maxMessage || strings.HasSuffix(got, "…") {
-		t.Errorf("a message that fits is cut")
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"unicode"
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
@@ -168,7 +169,7 @@ func (a *Application) SayMissing() error {
 		}
 		why := "not tried yet"
 		if r.Status.Err != nil {
-			why = shorten(r.Status.Err.Error(), mostReason)
+			why = terminal.Plain(brief.Cut(r.Status.Err.Error(), mostReason))
 		}
 		fmt.Fprintf(&text, "%s: %s\n", r.Spec.Key, why)
 	}
@@ -187,21 +188,7 @@ func (s *Status) Missing() (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return shorten(strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "; "), mostShown), err
-}
-
-// shorten returns a text as one line of printable characters.
-func shorten(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
+	return terminal.Plain(brief.Cut(string(text), mostShown)), err
 }
 
 // owed is the notifications that the application has not received, for example because

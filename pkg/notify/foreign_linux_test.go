@@ -224,7 +224,7 @@ func TestTheHookGivesUpAndSaysWhatIsMissing(t *testing.T) {
 	a.Delivered("file/a")
 	a.Failed("file/b", errors.New("no value\nfor db/password"))
 	must(t, a.Provided())
-	if got := hook(); !strings.HasSuffix(got, "\nfile/b: no value for db/password\n") || strings.Contains(got, "file/a") {
+	if got := hook(); !strings.HasSuffix(got, "\nfile/b: no value; for db/password\n") || strings.Contains(got, "file/a") {
 		t.Errorf("it says %q", got)
 	}
 }

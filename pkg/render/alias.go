@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -148,7 +149,7 @@ func javaPropertyAlias(alias string) string {
 func checkPaths(format targets.Format, entries []targets.Entry) error {
 	var errs []error
 	fail := func(e targets.Entry, fault string) {
-		errs = append(errs, fmt.Errorf("alias %q: %s", clip(e.Alias), fault))
+		errs = append(errs, fmt.Errorf("alias %q: %s", brief.Input(e.Alias), fault))
 	}
 	owner := map[string]string{} // :: path → alias of its entry
 	for _, e := range entries {
@@ -163,7 +164,7 @@ func checkPaths(format targets.Format, entries []targets.Entry) error {
 			}
 		}
 		if other, taken := owner[e.FilePath()]; taken && other != e.Alias {
-			fail(e, fmt.Sprintf("its path %q is that of alias %q too; give one of the two another", clip(e.FilePath()), clip(other)))
+			fail(e, fmt.Sprintf("its path %q is that of alias %q too; give one of the two another", brief.Input(e.FilePath()), brief.Input(other)))
 			continue
 		}
 		owner[e.FilePath()] = e.Alias
@@ -171,7 +172,7 @@ func checkPaths(format targets.Format, entries []targets.Entry) error {
 	for _, e := range entries {
 		for dir := path.Dir(e.Path); dir != "." && dir != "/"; dir = path.Dir(dir) {
 			if other, is := owner[dir]; is && owner[e.Path] == e.Alias {
-				fail(e, fmt.Sprintf("its path %q is below %q, which is the file of alias %q; give one of the two another", clip(e.Path), clip(dir), clip(other)))
+				fail(e, fmt.Sprintf("its path %q is below %q, which is the file of alias %q; give one of the two another", brief.Input(e.Path), brief.Input(dir), brief.Input(other)))
 			}
 		}
 	}
@@ -181,11 +182,11 @@ func checkPaths(format targets.Format, entries []targets.Entry) error {
 // filePath returns the fault of the path of an entry's file, or "".
 func filePath(text string) string {
 	if path.IsAbs(text) {
-		return fmt.Sprintf("the path %q is absolute; write it relative to the folder", clip(text))
+		return fmt.Sprintf("the path %q is absolute; write it relative to the folder", brief.Input(text))
 	}
 	for segment := range strings.SplitSeq(text, "/") {
 		if fault := fileAlias(segment); fault != "" {
-			return fmt.Sprintf("the path %q cannot be: %s", clip(text), fault)
+			return fmt.Sprintf("the path %q cannot be: %s", brief.Input(text), fault)
 		}
 	}
 	return ""

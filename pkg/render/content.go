@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -63,7 +64,7 @@ func decode(format targets.Format, entries []targets.Entry, items []Item) (v val
 			if n, err := base64.StdEncoding.Decode(decoded, value); err == nil {
 				value = decoded[:n]
 			} else {
-				warnings = append(warnings, fmt.Sprintf("alias %q: the value is not base64, so it is used as it is; store it as base64 or remove content-type", clip(item.Alias)))
+				warnings = append(warnings, fmt.Sprintf("alias %q: the value is not base64, so it is used as it is; store it as base64 or remove content-type", brief.Input(item.Alias)))
 			}
 		}
 		name := item.Alias

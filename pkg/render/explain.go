@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/secretsync/syncer/internal/brief"
 )
 
 // templateError says why and where a template failed, without any value.
@@ -159,5 +161,5 @@ func (p *parsed) action(line, column int) string {
 	if end := strings.Index(action, "}}"); end >= 0 {
 		action = action[:end+2]
 	}
-	return clip(strings.Join(strings.Fields(action), " "))
+	return brief.Clip(strings.Join(strings.Fields(action), " "), 80)
 }

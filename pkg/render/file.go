@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -33,7 +34,7 @@ type ValueError struct {
 
 func (e *ValueError) Error() string {
 	return fmt.Sprintf("format %s cannot hold the value of alias %q: %s; use format %s, or a template that writes it in base64 with \"b64enc\"",
-		e.Format, clip(e.Alias), e.fault, e.others)
+		e.Format, brief.Input(e.Alias), e.fault, e.others)
 }
 
 // holding names the formats that hold a value which another one cannot hold.

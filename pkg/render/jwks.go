@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math/big"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -43,7 +44,7 @@ func jwks(entries []entry, public bool) (secret.Value, error) {
 		for _, v := range e.set.Usable() {
 			key, err := jwkOf(v, public)
 			if err != nil {
-				return secret.Value{}, fmt.Errorf("version %s of %q: %w", v.ID, clip(e.alias), err)
+				return secret.Value{}, fmt.Errorf("version %s of %q: %w", v.ID, brief.Input(e.alias), err)
 			}
 			if v.State == versions.Primary {
 				first = append(first, key)

@@ -14,8 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -163,11 +163,11 @@ func checkAliases(format targets.Format, aliases []string) error {
 	var errs []error
 	for _, alias := range aliases {
 		if fault := rule(alias); fault != "" {
-			errs = append(errs, fmt.Errorf("alias %q does not suit format %s: %s; use another alias", clip(alias), format, fault))
+			errs = append(errs, fmt.Errorf("alias %q does not suit format %s: %s; use another alias", brief.Input(alias), format, fault))
 		}
 	}
 	for _, alias := range repeated(aliases) {
-		errs = append(errs, fmt.Errorf("alias %q occurs more than once; use another alias for one of the entries", clip(alias)))
+		errs = append(errs, fmt.Errorf("alias %q occurs more than once; use another alias for one of the entries", brief.Input(alias)))
 	}
 	return errors.Join(errs...)
 }
@@ -182,13 +182,4 @@ func repeated(aliases []string) []string {
 		}
 	}
 	return twice
-}
-
-// clip shortens text for a message.
-func clip(text string) string {
-	const most = 80
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -111,7 +112,7 @@ func (r *dataRun) group(group *targets.Target, items []Item) error {
 	r.data.Parts[group.Group] = whole
 	r.data.Expires = r.data.Expires.First(result.Expires)
 	for _, warning := range result.Warnings {
-		r.data.Warnings = append(r.data.Warnings, fmt.Sprintf("data key %q: %s", clip(group.Group), warning))
+		r.data.Warnings = append(r.data.Warnings, fmt.Sprintf("data key %q: %s", brief.Input(group.Group), warning))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -59,7 +60,7 @@ func checkSets(format targets.Format, entries []targets.Entry) error {
 			fault = "it is a set; use format directory, template, jwks or jwks-public"
 		}
 		if fault != "" {
-			errs = append(errs, fmt.Errorf("alias %q does not suit format %s: %s", clip(e.Alias), format, fault))
+			errs = append(errs, fmt.Errorf("alias %q does not suit format %s: %s", brief.Input(e.Alias), format, fault))
 		}
 	}
 	return errors.Join(errs...)
@@ -69,7 +70,7 @@ func checkSets(format targets.Format, entries []targets.Entry) error {
 func (v *values) addSet(format targets.Format, e targets.Entry, value []byte) error {
 	doc, err := readSet(value)
 	if err != nil {
-		return fmt.Errorf("set %q: %w", clip(e.Variable), err)
+		return fmt.Errorf("set %q: %w", brief.Input(e.Variable), err)
 	}
 	for _, version := range doc.Versions {
 		for _, part := range version.Parts {

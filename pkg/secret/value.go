@@ -51,6 +51,13 @@ func (v Value) Wipe() {
 	*p = nil
 }
 
+// Wipe wipes all values of a map.
+func Wipe(values map[string]Value) {
+	for _, v := range values {
+		v.Wipe()
+	}
+}
+
 // String returns the same text for every Value.
 func (v Value) String() string { return redacted }
 

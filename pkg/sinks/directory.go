@@ -119,7 +119,7 @@ func (d directory) read(dir folder) (State, stamps, error) {
 func (d directory) readVersion(dir folder, version string, seen stamps) (State, error) {
 	r := versionReader{directory: d, at: path.Join(d.path, version), seen: seen, left: maxSize, state: State{Parts: map[string]secret.Value{}}}
 	if err := r.read(dir, version, ""); err != nil {
-		wipe(r.state.Parts)
+		secret.Wipe(r.state.Parts)
 		return State{}, err
 	}
 	r.state.Mode = cmp.Or(r.state.Mode, d.how.mode) // unless every part has a separate mode
@@ -140,12 +140,6 @@ func look(dir folder, name string) stamp {
 		return stamp{}
 	}
 	return stampOf(info)
-}
-
-func wipe(parts map[string]secret.Value) {
-	for _, v := range parts {
-		v.Wipe()
-	}
 }
 
 // deepest bounds the nesting of folders that are read.

@@ -67,7 +67,7 @@ func (e *Environment) Apply(ctx context.Context, r records.Record, c Changes) (r
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	wipe(e.byKey[r.Spec.Key])
+	secret.Wipe(e.byKey[r.Spec.Key])
 	if e.byKey == nil {
 		e.byKey = map[targets.Key]map[string]secret.Value{}
 	}

@@ -8,9 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/health/traces"
-	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
@@ -101,18 +99,6 @@ func failed(doing string, t *targets.Target, err error) error {
 		return fmt.Errorf("%s %w", doing, err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, t.Key, err)
-}
-
-func wipe(answers map[string]variables.Answer) {
-	for _, a := range answers {
-		a.Value.Wipe()
-	}
-}
-
-func wipeParts(parts map[string]secret.Value) {
-	for _, v := range parts {
-		v.Wipe()
-	}
 }
 
 // Reporter is called with the state of a subject; nil means no error.

@@ -33,11 +33,11 @@ func (s *Syncer) fetch(ctx context.Context, rs []*job) (of func(*targets.Target)
 		}
 	}
 	if len(again) == 0 {
-		return func(t *targets.Target) map[string]variables.Answer { return forTenant(t, first) }, func() { wipe(first) }
+		return func(t *targets.Target) map[string]variables.Answer { return forTenant(t, first) }, func() { variables.Wipe(first) }
 	}
 	second := s.Values.Fetch(ctx, slices.Sorted(maps.Keys(again)))
 	return func(t *targets.Target) map[string]variables.Answer { return forTenant(t, together(t, first, second)) },
-		func() { wipe(first); wipe(second) }
+		func() { variables.Wipe(first); variables.Wipe(second) }
 }
 
 // forTenant returns the answers for the tenant of a target.

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/pkg/conjur/variables"
+	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -74,7 +75,7 @@ func (s *Syncer) recallOverrides(ctx context.Context, r *job) *job {
 		if err != nil {
 			return r // the sync reports the error
 		}
-		wipeParts(have.Parts)
+		secret.Wipe(have.Parts)
 		r.see(have)
 		before = map[string]bool{}
 		for _, id := range have.Members {

@@ -53,7 +53,7 @@ func (s *Syncer) held(ctx context.Context, r *job, parts []*targets.Target) []st
 		return nil // the sync reports the error
 	}
 	r.see(have)
-	defer wipeParts(have.Parts)
+	defer secret.Wipe(have.Parts)
 	ids := have.Members
 	for _, part := range parts {
 		name := part.Group
@@ -94,7 +94,7 @@ func (s *Syncer) lookOnce(ctx context.Context, j *job, held bool) {
 	if err != nil { // the sync that can go on reports it
 		return
 	}
-	defer wipeParts(have.Parts)
+	defer secret.Wipe(have.Parts)
 	j.see(have)
 }
 

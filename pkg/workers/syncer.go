@@ -13,6 +13,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/health/traces"
+	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
@@ -168,7 +169,7 @@ func (s *Syncer) syncAll(reading, writing context.Context, jobs []*job) {
 // it.
 func (s *Syncer) deliver(reading, writing context.Context, j *job, answers map[string]variables.Answer) Result {
 	d := s.render(reading, j, answers)
-	defer wipeParts(d.want.Parts)
+	defer secret.Wipe(d.want.Parts)
 	result := Result{Warnings: d.allWarnings(), Work: d.work, Err: joined(d.errs...)}
 	if d.idle() {
 		s.lookOnce(reading, j, d.held)
@@ -180,7 +181,7 @@ func (s *Syncer) deliver(reading, writing context.Context, j *job, answers map[s
 		result.Err = err
 		return result
 	}
-	defer wipeParts(have.Parts)
+	defer secret.Wipe(have.Parts)
 	changes, stays := s.plan(j, &d, have)
 	result.Err = joined(d.errs...)
 	s.apply(writing, j, &d, changes, stays, &result)

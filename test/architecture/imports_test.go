@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"pkg/sources":  {"internal", "pkg/kube", "pkg/queue", "pkg/targets"},
 	"pkg/queue":    {"internal", "pkg/targets"},
 	"pkg/workers":  {"internal", "pkg/conjur", "pkg/health", "pkg/queue", "pkg/render", "pkg/secret", "pkg/sinks", "pkg/targets"},
-	"pkg/render":   {"pkg/rotation/versions", "pkg/secret", "pkg/targets"},
+	"pkg/render":   {"internal", "pkg/rotation/versions", "pkg/secret", "pkg/targets"},
 	"pkg/sinks":    {"internal", "pkg/secret", "pkg/targets"},
 	"pkg/notify":   {"internal", "pkg/targets"},
 	"pkg/targets":  {"internal"},

@@ -39,7 +39,7 @@ func (fs *flights) fetch(ctx context.Context, ids []string) map[string]Answer {
 	case <-ctx.Done():
 		if last, flying := fs.giveUp(f); last && flying {
 			<-f.done
-			wipeAnswers(f.answers)
+			Wipe(f.answers)
 		}
 		return all(ids, unknown(ctx.Err()))
 	}
@@ -115,12 +115,13 @@ func (fs *flights) collect(f *flight, ids []string) map[string]Answer {
 		mine[id] = a
 	}
 	if f.callers == 0 {
-		wipeAnswers(f.answers)
+		Wipe(f.answers)
 	}
 	return mine
 }
 
-func wipeAnswers(answers map[string]Answer) {
+// Wipe wipes the values of answers.
+func Wipe(answers map[string]Answer) {
 	for _, a := range answers {
 		a.Value.Wipe()
 	}

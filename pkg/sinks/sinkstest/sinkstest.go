@@ -211,9 +211,9 @@ func testOwnership(t *testing.T, f Fixture) {
 			t.Errorf("after Apply the value of %q is %q, want %q", name, got, value)
 		}
 	}
-	wipe(c.Parts)
+	secret.Wipe(c.Parts)
 	f.expect(t, want)
-	wipe(f.read(t).Parts)
+	secret.Wipe(f.read(t).Parts)
 	f.expect(t, want)
 }
 
@@ -231,10 +231,4 @@ func testContext(t *testing.T, f Fixture) {
 		}
 	}
 	f.expect(t, f.values("first"))
-}
-
-func wipe(parts map[string]secret.Value) {
-	for _, v := range parts {
-		v.Wipe()
-	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -122,18 +123,10 @@ func (p *entryParser) at() string {
 func clipped(args []any) []any {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {
-			args[i] = clip(text)
+			args[i] = brief.Input(text)
 		}
 	}
 	return args
-}
-
-func clip(text string) string {
-	const most = 200
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }
 
 // variable removes account and kind from an id that is written in full. A later colon, or
@@ -209,7 +202,7 @@ func Describe(node *yaml.Node) string {
 	case node.Tag == "!!null":
 		return "nothing"
 	}
-	return fmt.Sprintf("%q", clip(node.Value))
+	return fmt.Sprintf("%q", brief.Input(node.Value))
 }
 
 // yamlLine matches the position of the line number in a message of the YAML library.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -62,7 +63,7 @@ func CheckNode(name string) error {
 	case name == "":
 		return errors.New("the name of the node is empty")
 	case name == "." || name == ".." || strings.ContainsFunc(name, odd):
-		return fmt.Errorf("%q is not the name of a node; it has letters, digits, -, _ and . only", clip(name))
+		return fmt.Errorf("%q is not the name of a node; it has letters, digits, -, _ and . only", brief.Input(name))
 	}
 	return nil
 }
@@ -73,9 +74,9 @@ func CheckNodeBase(base string) error {
 	switch {
 	case base == "":
 	case strings.ContainsAny(base, ", \t\n"):
-		return fmt.Errorf("%q is not one path; there is one base for all groups", clip(base))
+		return fmt.Errorf("%q is not one path; there is one base for all groups", brief.Input(base))
 	case strings.Contains(base, "*") || slices.ContainsFunc(strings.Split(base, "/"), func(s string) bool { return s == "" || s == "." || s == ".." }):
-		return fmt.Errorf("%q is not the path of a policy; write it as data/apps", clip(base))
+		return fmt.Errorf("%q is not the path of a policy; write it as data/apps", brief.Input(base))
 	}
 	return nil
 }
@@ -123,7 +124,7 @@ func ParseNodeSecrets(text string) (NodeSecrets, error) {
 	var n NodeSecrets
 	for alias := range strings.SplitSeq(text, ",") {
 		if alias = strings.TrimSpace(alias); alias == "" {
-			return NodeSecrets{}, fmt.Errorf("%q is none of true, false, required, and not a list of aliases", clip(text))
+			return NodeSecrets{}, fmt.Errorf("%q is none of true, false, required, and not a list of aliases", brief.Input(text))
 		}
 		n.Aliases = append(n.Aliases, alias)
 	}
@@ -136,7 +137,7 @@ func (n NodeSecrets) Of(entries []targets.Entry, base, node string) ([]targets.E
 	var errs []error
 	for _, alias := range n.Aliases {
 		if !slices.ContainsFunc(entries, func(e targets.Entry) bool { return e.Alias == alias }) {
-			errs = append(errs, fmt.Errorf("the group has no alias %q; use one that it has, or true", clip(alias)))
+			errs = append(errs, fmt.Errorf("the group has no alias %q; use one that it has, or true", brief.Input(alias)))
 		}
 	}
 	own := slices.Clone(entries)

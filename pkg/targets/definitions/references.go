@@ -33,9 +33,9 @@ func ParseWorkloads(text string) (workloads []string, err error) {
 		fault := CheckObjectName(name)
 		switch workload := kind + "/" + name; {
 		case !slices.Contains(workloadKinds[:], kind):
-			errs = append(errs, fmt.Errorf("%q is not a workload; write deployment/, statefulset/ or daemonset/ and its name", clip(item)))
+			errs = append(errs, fmt.Errorf("%q is not a workload; write deployment/, statefulset/ or daemonset/ and its name", brief.Input(item)))
 		case fault != nil:
-			errs = append(errs, fmt.Errorf("%q is not a workload: %w", clip(item), fault))
+			errs = append(errs, fmt.Errorf("%q is not a workload: %w", brief.Input(item), fault))
 		case !slices.Contains(workloads, workload):
 			workloads = append(workloads, workload)
 		}
@@ -58,7 +58,7 @@ func ParseAccounts(text string) (accounts []string, err error) {
 			continue
 		}
 		if fault := CheckObjectName(item); fault != nil {
-			errs = append(errs, fmt.Errorf("%q is not a service account: %w", clip(item), fault))
+			errs = append(errs, fmt.Errorf("%q is not a service account: %w", brief.Input(item), fault))
 			continue
 		}
 		accounts = append(accounts, item)
@@ -119,7 +119,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 func ParseCronJob(text string) (string, error) {
 	kind, name, _ := strings.Cut(text, "/")
 	if kind != "cronjob" || CheckObjectName(name) != nil {
-		return "", fmt.Errorf("%q is not a CronJob; write cronjob/NAME", clip(text))
+		return "", fmt.Errorf("%q is not a CronJob; write cronjob/NAME", brief.Input(text))
 	}
 	return name, nil
 }
@@ -134,7 +134,7 @@ func ParseConfigMapRef(text, group, namespace string) (targets.ConfigMapKey, err
 		key = group + ".tpl"
 	}
 	if strings.Contains(key, "/") {
-		return targets.ConfigMapKey{}, fmt.Errorf("%q has more than one slash; write the name of a ConfigMap of the same namespace, a slash and a key of it", clip(text))
+		return targets.ConfigMapKey{}, fmt.Errorf("%q has more than one slash; write the name of a ConfigMap of the same namespace, a slash and a key of it", brief.Input(text))
 	}
 	if err := CheckObjectName(name); err != nil {
 		return targets.ConfigMapKey{}, fmt.Errorf("%w; write the name of a ConfigMap, a slash and a key of it", err)
@@ -150,9 +150,9 @@ func ParseConfigMapRef(text, group, namespace string) (targets.ConfigMapKey, err
 func CheckObjectName(name string) error {
 	switch {
 	case len(name) > validation.DNS1123SubdomainMaxLength:
-		return fmt.Errorf("the name %q is longer than %d characters", clip(name), validation.DNS1123SubdomainMaxLength)
+		return fmt.Errorf("the name %q is longer than %d characters", brief.Input(name), validation.DNS1123SubdomainMaxLength)
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
-		return fmt.Errorf("the name %q is not one of lower-case letters, digits, - and ., which begins and ends in a letter or a digit", clip(name))
+		return fmt.Errorf("the name %q is not one of lower-case letters, digits, - and ., which begins and ends in a letter or a digit", brief.Input(name))
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func CheckObjectName(name string) error {
 // CheckDataKey returns why the data of a ConfigMap or a Secret cannot contain a key.
 func CheckDataKey(key string) error {
 	if fault := targets.DataKeyFault(key); fault != "" && key != targets.ConjurMapKey {
-		return fmt.Errorf("the data key %q %s", clip(key), fault)
+		return fmt.Errorf("the data key %q %s", brief.Input(key), fault)
 	}
 	return nil
 }
