@@ -187,3 +187,22 @@ func TestStatusNamesWhatIsOfTheNode(t *testing.T) {
 		return is(statuspage.Fresh)(s) && s.Targets[0].Overrides == "node/n1/apps/user"
 	})
 }
+
+// TestAVariableThatNeverExistedIsNotRevoked: its first error stays, also after the proof.
+func TestAVariableThatNeverExistedIsNotRevoked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Group("db", "json", "db/nosuch")
+	w.Deny("db/nosuch")
+	c := w.overseen()
+	p := w.start()
+	right := func(s statuspage.Status) bool {
+		return is(statuspage.Failing)(s) && strings.HasPrefix(s.Targets[0].Error, "file/db is not delivered: there is no value in Conjur, or none for this identity, for db/nosuch;")
+	}
+	eventually(t, "the proof", func() bool { return strings.Contains(p.Log(), "Proven to be gone") })
+	w.awaitStatus(c, "the first error to stay", right)
+	w.awaitStatus(c, "the same without a retry", func(s statuspage.Status) bool {
+		return right(s) && s.Targets[0].Waits == "a change of its variables, template or definition"
+	})
+	p.Stop()
+}

@@ -3,6 +3,7 @@
 package brief
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,4 +62,9 @@ func Address(text string) string {
 		return "the address, which is not shown because it may contain a password,"
 	}
 	return fmt.Sprintf("%.200q", text)
+}
+
+// ListError returns an error with one line for each reason, up to Names.
+func ListError(what string, reasons []string) error {
+	return errors.New(strings.Join(append([]string{what}, Some(reasons, Names)...), "\n"))
 }

@@ -141,7 +141,7 @@ func (d *Division) divide(namespaces []*metav1.PartialObjectMetadata, claims []C
 	logNamespaces(d.log.Warn, "No Deployment serves these namespaces any more; their Secrets stay as they are", unserved)
 	var conflict error
 	if len(remarks) > 0 {
-		conflict = errors.New(strings.Join(append([]string{"selectors overlap"}, brief.Some(remarks, brief.Names)...), "\n"))
+		conflict = brief.ListError("selectors overlap", remarks)
 	}
 	d.reporter.Remark("selector", conflict)
 	return !slices.Equal(before, served)

@@ -135,7 +135,7 @@ func (s *secrets) ready() (remarks []string, err error) {
 		}
 	}
 	if len(remarks) > 0 && len(remarks) == len(s.watches()) && len(s.set.Records()) == 0 {
-		return nil, listed("no Secret may be read", remarks)
+		return nil, brief.ListError("no Secret may be read", remarks)
 	}
 	return brief.Some(append(remarks, others...), brief.Names), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -13,10 +12,12 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/health"
+	"github.com/secretsync/syncer/pkg/health/status"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/pipeline/connect"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
+	"github.com/secretsync/syncer/pkg/view"
 )
 
 // supervisor runs pipelines, one after the other, and outlives them. It holds the cluster
@@ -75,11 +76,11 @@ func (s *supervisor) run(ctx context.Context) error {
 		return s.elected(ctx)
 	}
 	server := &health.Server{Address: cfg.Server.Address, Process: s, Metrics: s.metrics.Handler()}
-	if page := s.page(); page != nil {
-		server.Status = page
+	if cfg.Server.Status {
+		server.Status = &status.Handler{Look: s.overview, TokenFile: cfg.Server.StatusTokenFile}
 	}
 	if cfg.Destination != config.DestinationKubernetes {
-		server.Keys = http.HandlerFunc(s.keys)
+		server.Keys = view.Keys(s.files)
 	}
 	listener, err := server.Listen(ctx)
 	if err != nil {
@@ -210,4 +211,79 @@ func (s *supervisor) active() *pipeline {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current
+}
+
+// views returns the lanes for questions about them.
+func (p *pipeline) views() (all []view.Lane) {
+	for _, l := range p.lanes.all() {
+		conjur := l.settings.config().Conjur
+		if l.identity.Name != "" {
+			conjur = l.identity.Conjur
+		}
+		all = append(all, view.Lane{Name: l.name, Login: conjur.Login, URL: conjur.ApplianceURL, Targets: l.targets, Values: l.values, Queue: l.queue, Pool: l.pool})
+	}
+	return all
+}
+
+func (s *supervisor) rules() view.Rules {
+	cfg := s.settings.config()
+	return view.Rules{Refreshes: cfg.Refresh.Enabled, Freshness: cfg.Server.Freshness, Tried: cfg.Server.Tried, SecretsFolder: cfg.Folders.Secrets}
+}
+
+// Healthy implements health.Process. A process that waits or is about to start is healthy.
+func (s *supervisor) Healthy() error {
+	if p := s.active(); p != nil {
+		return view.Healthy(p.views())
+	}
+	return nil
+}
+
+// Ready implements health.Process. A process on standby is ready.
+func (s *supervisor) Ready() (remarks []string, err error) {
+	p, leader := s.active(), s.leader()
+	switch {
+	case p == nil && leader != "":
+		return []string{"standing by for " + leader}, nil
+	case p == nil:
+		return nil, errors.New("the work has not begun yet")
+	}
+	if remarks, err = p.inventory.ready(); err != nil {
+		return remarks, err
+	}
+	more, err := view.Ready(p.views(), s.rules())
+	return append(remarks, more...), err
+}
+
+// files supplies the answers about keys.
+func (s *supervisor) files() ([]view.Lane, view.Noted, bool) {
+	p := s.active()
+	if p == nil {
+		return nil, nil, false
+	}
+	return p.views(), p.app.keysSeen, true
+}
+
+// overview returns the current state of all targets.
+func (s *supervisor) overview() status.Status {
+	cfg := s.settings.config()
+	now := status.Status{
+		At: time.Now(), Version: s.parts.Version, Mode: string(cfg.Mode), Lanes: []status.Lane{}, Targets: []status.Target{},
+		Namespace: cfg.Kubernetes.Namespace, Pod: podName(cfg), Started: s.started,
+	}
+	if p := s.active(); p == nil {
+		now.Standby = s.leader()
+	} else {
+		now.Lanes, now.Targets = view.Lanes(p.views(), s.rules())
+		now.Rotations = view.Rotations(p.rotations.reports())
+	}
+	return now
+}
+
+// podName returns the name of the Pod of this process, or "" outside a Pod.
+func podName(cfg *config.Config) string {
+	if cfg.Kubernetes.PodName != "" || cfg.Kubernetes.Namespace == "" {
+		return cfg.Kubernetes.PodName
+	}
+	name, _ := os.Hostname() // in a Pod it is the name, unless the Pod sets another one
+	return name
 }

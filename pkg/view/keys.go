@@ -1,4 +1,4 @@
-package pipeline
+package view
 
 import (
 	"encoding/json"
@@ -12,28 +12,34 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// keys answers GET /keys?set=ID with the versions of a set that the Pod has. They come
-// from the application's note. Without a note, they are the versions in all files of the
-// set. If there is only one set, the id may be omitted.
-func (s *supervisor) keys(w http.ResponseWriter, r *http.Request) {
-	holding, err := s.holding(r.URL.Query().Get("set"))
-	w.Header().Set("Cache-Control", "no-store")
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(holding) // on an error the client has disconnected
+// Noted returns the application's note of the versions of a set that it has.
+type Noted func(set string) (holding consumers.Holding, noted bool, err error)
+
+// Keys returns a handler that answers GET /keys?set=ID with the versions of a set that the
+// Pod has. They come from the application's note. Without a note, they are the versions in
+// all files of the set. If there is only one set, the id may be omitted. lanes returns false
+// if no files are delivered now.
+func Keys(lanes func() (all []Lane, noted Noted, delivers bool)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		holding, err := holdingOf(lanes, r.URL.Query().Get("set"))
+		w.Header().Set("Cache-Control", "no-store")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(holding) // on an error the client has disconnected
+	})
 }
 
-func (s *supervisor) holding(set string) (holding consumers.Holding, err error) {
-	p := s.active()
-	if p == nil {
+func holdingOf(lanes func() (all []Lane, noted Noted, delivers bool), set string) (holding consumers.Holding, err error) {
+	all, noted, delivers := lanes()
+	if !delivers {
 		return holding, errors.New("this process delivers no files now")
 	}
 	sets := map[string][]records.Record{}
-	for _, l := range p.lanes.all() {
-		for _, r := range l.targets.Records() {
+	for _, l := range all {
+		for _, r := range l.Targets.Records() {
 			if len(r.Spec.Faults) > 0 && r.Status.Version == "" && !r.Status.Bare {
 				return holding, fmt.Errorf("it is not known which sets %s shows: %s", r.Spec.Key, brief.List(r.Spec.Faults))
 			}
@@ -50,7 +56,7 @@ func (s *supervisor) holding(set string) (holding consumers.Holding, err error) 
 	if sets[set] == nil {
 		return holding, fmt.Errorf("of the set %.200q no file is delivered here; ask with ?set=ID", set)
 	}
-	if holding, noted, err := p.app.keysSeen(set); noted || err != nil {
+	if holding, found, err := noted(set); found || err != nil {
 		return holding, err
 	}
 	return filesHold(set, sets[set])

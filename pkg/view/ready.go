@@ -1,4 +1,4 @@
-package pipeline
+package view
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
@@ -22,39 +21,27 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// Healthy returns a problem that a restart of the process would solve.
-func (s *supervisor) Healthy() error {
-	p := s.active()
-	if p == nil {
-		return nil // another process works, or this one is about to start
-	}
-	for _, l := range p.lanes.all() {
-		if l.pool.Overdue() {
-			return fmt.Errorf("the workers of the identity %s have not finished a sync for too long; see SyncerWorkerStuck in docs/troubleshooting.md", l.name)
+// Healthy returns a problem of the lanes that a restart of the process would solve.
+func Healthy(lanes []Lane) error {
+	for _, l := range lanes {
+		if l.Pool.Overdue() {
+			return fmt.Errorf("the workers of the identity %s have not finished a sync for too long; see SyncerWorkerStuck in docs/troubleshooting.md", l.Name)
 		}
 	}
 	return nil
 }
 
 // Ready returns why a required target is not delivered or may not be fresh. The remarks
-// name targets that do not count. A process on standby is ready.
-func (s *supervisor) Ready() (remarks []string, err error) {
-	p, leader := s.active(), s.leader()
-	switch {
-	case p == nil && leader != "":
-		return []string{"standing by for " + leader}, nil
-	case p == nil:
-		return nil, errors.New("the work has not begun yet")
-	}
-	remarks, err = p.inventory.ready()
-	anyDelivered := slices.ContainsFunc(p.lanes.all(), (*lane).delivers)
-	for _, l := range p.lanes.all() {
+// name targets that do not count.
+func Ready(lanes []Lane, rules Rules) (remarks []string, err error) {
+	anyDelivered := slices.ContainsFunc(lanes, Lane.delivers)
+	for _, l := range lanes {
+		var more []string
+		more, err = l.ready(rules, anyDelivered)
+		remarks = append(remarks, more...)
 		if err != nil {
 			break
 		}
-		var more []string
-		more, err = l.ready(s.settings.config().Server, anyDelivered)
-		remarks = append(remarks, more...)
 	}
 	return remarks, err
 }
@@ -63,36 +50,36 @@ func (s *supervisor) Ready() (remarks []string, err error) {
 // long. A target that was delivered and fails now does not make the process unready.
 // Metrics and Events report it. anyDelivered means that the process has delivered a
 // target, of this identity or another.
-func (l *lane) ready(server config.Server, anyDelivered bool) (remarks []string, err error) {
-	untried, failed, all := l.targets.Unproven()
-	identity := l.name
+func (l Lane) ready(rules Rules, anyDelivered bool) (remarks []string, err error) {
+	untried, failed, all := l.Targets.Unproven()
+	identity := l.Name
 	var owed []string
 	for _, r := range failed {
 		switch key, why := r.Spec.Key, r.Status.Err; {
-		case server.Tried:
+		case rules.Tried:
 		case owes(r.Spec, why, anyDelivered):
 			owed = append(owed, reason(key, why))
 		default:
 			remarks = append(remarks, "not delivered: "+reason(key, why))
 		}
 	}
-	age, polled := l.targets.SincePoll()
+	age, polled := l.Targets.SincePoll()
 	switch {
 	case len(untried) > 0:
 		err = fmt.Errorf("%d of %d targets of the identity %s have not been synced yet: %s", len(untried), all, identity, brief.List(untried))
-	case l.settings.config().Refresh.Enabled && len(owed) > 0 && !polled && len(failed) == all:
-		err = listed(fmt.Sprintf("the identity %s has not been able to reach Conjur yet", identity), owed)
+	case rules.Refreshes && len(owed) > 0 && !polled && len(failed) == all:
+		err = brief.ListError(fmt.Sprintf("the identity %s has not been able to reach Conjur yet", identity), owed)
 	case len(owed) > 0:
-		err = listed(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), all, identity), owed)
-	case l.settings.config().Refresh.Enabled && server.Freshness > 0 && age > server.Freshness:
+		err = brief.ListError(fmt.Sprintf("%d of %d targets of the identity %s have not been delivered yet", len(owed), all, identity), owed)
+	case rules.Refreshes && rules.Freshness > 0 && age > rules.Freshness:
 		err = fmt.Errorf("the identity %s has not been able to poll Conjur for %v", identity, age.Round(time.Second))
 	}
 	return brief.Some(remarks, brief.Names), err
 }
 
 // delivers reports whether any target of the lane was delivered.
-func (l *lane) delivers() bool {
-	untried, failed, all := l.targets.Unproven()
+func (l Lane) delivers() bool {
+	untried, failed, all := l.Targets.Unproven()
 	return len(untried)+len(failed) < all
 }
 
@@ -146,9 +133,4 @@ func doubtful(err error) bool {
 	_, odd := errors.AsType[*conjur.StatusError](err)
 	return suspect || odd || errors.Is(err, variables.ErrNoVariables) || errors.Is(err, variables.ErrBudget) ||
 		apierrors.ReasonForError(err) == metav1.StatusReasonForbidden
-}
-
-// listed returns an error with one line for each reason.
-func listed(what string, reasons []string) error {
-	return errors.New(strings.Join(append([]string{what}, brief.Some(reasons, brief.Names)...), "\n"))
 }
