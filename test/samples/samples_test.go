@@ -252,7 +252,7 @@ func TestStandaloneIsReadyAndFollows(t *testing.T) {
 var warned = map[string][]string{
 	"init-files-jwt":       {"volumeMounts: the volume mounted at /conjur has no folder /conjur/secrets at first; Syncer makes it"},
 	"init-secrets-jwt":     {"CONTAINER_MODE: deprecated", "SECRETS_DESTINATION: deprecated", "RETRY_COUNT_LIMIT: deprecated", "RETRY_INTERVAL_SEC: deprecated", "K8S_SECRETS: deprecated"},
-	"rotation-files-k8s":   {"volumeMounts: the volume mounted at /conjur has no folder /conjur/secrets at first; Syncer makes it"},
+	"rotation-files-k8s":   {"volumeMounts: the volume conjur at /conjur/secrets may write", "volumeMounts: the volume mounted at /conjur has no folder /conjur/secrets at first; Syncer makes it"},
 	"rotation-secrets-jwt": {"SECRETS_DESTINATION: deprecated"},
 	"rotation-secrets-k8s": {"annotation conjur.org/retry-interval-sec: 5 is more than the maximum, 1s"},
 }
