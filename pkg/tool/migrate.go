@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -116,23 +115,31 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 	found, checked := t.checkManifest(m, false, true)
 	result := migration{Notes: []config.Problem{}, Validation: checked}
 	var containers []*manifest.Container
-	var logins []config.Problem // manual work for the logins
+	var hand []config.Problem // manual work in the containers
 	for _, p := range found {
 		if p.Injected {
 			continue // no image to replace
 		}
 		prefix := p.Workload.String() + ": "
-		result.Errors = append(result.Errors, prefixed(prefix, ownCommand(p.Container))...)
 		notes, byHand := p.Notes()
-		result.Notes, logins = append(result.Notes, prefixed(prefix, notes)...), append(logins, prefixed(prefix, byHand)...)
+		for _, u := range p.Unrunnable(image) {
+			if u.Key == "command" {
+				result.Errors = append(result.Errors, prefixed(prefix, []config.Problem{u})...)
+				continue
+			}
+			u.Message = "to be done by hand: " + u.Message
+			byHand = append(byHand, u)
+		}
+		result.Notes, hand = append(result.Notes, prefixed(prefix, notes)...), append(hand, prefixed(prefix, byHand)...)
 		containers = append(containers, p.Container)
 	}
 	for _, s := range m.Secrets {
 		result.Notes = append(result.Notes, secretsprovider.NotesOnSecret(s)...)
 	}
+	result.Notes = append(result.Notes, needed(m, found)...)
 	must, better := secretsprovider.NotesOnRights(m, found)
 	result.Notes = append(result.Notes, better...)
-	result.Warnings = slices.Concat([]config.Problem{}, must, logins, unchecked(found), result.Warnings)
+	result.Warnings = slices.Concat([]config.Problem{}, must, hand, unchecked(found), result.Warnings)
 	if len(result.Errors) > 0 {
 		return result, nil
 	}
@@ -192,15 +199,6 @@ func unchecked(found []secretsprovider.Provider) (warnings []config.Problem) {
 	return warnings
 }
 
-// ownCommand reports a command that the image of the Secrets Provider contains, but
-// Syncer's does not.
-func ownCommand(c *manifest.Container) []config.Problem {
-	if len(c.Command) == 0 || path.Base(c.Command[0]) == "syncer" {
-		return nil
-	}
-	return []config.Problem{{Key: "command", Message: fmt.Sprintf("the container %s sets a command, which Syncer's image may not have; remove it, so that the image's command runs", c.Name)}}
-}
-
 // kept warns of containers that keep the data of a Secret from their start, although a
 // provider renews the Secret and nothing restarts them.
 func kept(m *manifest.Manifest, providers []secretsprovider.Provider, secrets []readSecret) (warnings []config.Problem) {
@@ -250,4 +248,38 @@ func renewedSecrets(providers []secretsprovider.Provider, secrets []readSecret) 
 		}
 	}
 	return renewed
+}
+
+// needed notes the containers that cannot start without a data key that a provider removes
+// with its variable. The Secrets Provider keeps the key.
+func needed(m *manifest.Manifest, providers []secretsprovider.Provider) (notes []config.Problem) {
+	removing := map[string]string{} // by the name of the Secret: who removes a key
+	for _, p := range providers {
+		if p.Config == nil || !p.Config.RemoveDeleted || p.Config.Destination != config.DestinationKubernetes {
+			continue
+		}
+		who := "Syncer removes the key"
+		if p.Config.Mode.OneShot() {
+			who = "the next run of Syncer removes the key and fails"
+		}
+		for _, def := range p.Config.Kubernetes.Definitions {
+			removing[def.Name] = who
+		}
+		for _, s := range m.Secrets {
+			if s.Labelled && p.Config.Kubernetes.ByLabel() {
+				removing[s.Name] = who
+			}
+		}
+	}
+	for _, w := range m.Workloads {
+		for _, c := range w.Containers {
+			for _, name := range slices.Sorted(maps.Keys(c.Needs)) {
+				if who, is := removing[name]; is {
+					notes = append(notes, config.Problem{Key: w.String() + ": container " + c.Name, Message: fmt.Sprintf(
+						"%s needs a key of the Secret %q; if the key's variable is deleted in Conjur, %s, and the container cannot start again; before, the key stayed with an empty value; optional: true lets it start", c.Needs[name], name, who)})
+				}
+			}
+		}
+	}
+	return notes
 }

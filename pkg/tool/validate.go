@@ -51,6 +51,12 @@ func (t *Tool) validate(connection bool) (config.Validation, error) {
 		found, v := t.checkManifest(m, connection, len(m.Workloads) > 1)
 		for _, p := range found {
 			v = t.checkNodes(p.Config, v)
+			if !p.Container.Provides() {
+				continue // another image, named by --container
+			}
+			for _, u := range p.Unrunnable(p.Container.Image) {
+				v.Errors = append(v.Errors, config.Problem{Key: p.Workload.String() + ": " + u.Key, Message: u.Message})
+			}
 		}
 		return v, nil
 	}

@@ -50,6 +50,23 @@ func TestJobFailsForWhatIsMissing(t *testing.T) {
 	w.awaitData("db", map[string]string{"user": w.Value["db/user"]}) // all the same
 }
 
+// migrate tells what this means for a container that refers to the key.
+func TestJobRemovesTheKeyOfADeletedVariableAndFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Variables("db/user", "db/password")
+	w.secret("db", map[string]string{"user": "db/user", "password": "db/password"})
+	w.oneShot("3", "db")
+	if code := w.start().ExitCode(); code != 0 {
+		t.Fatalf("status %d", code)
+	}
+	w.Remove("db/password")
+	if code := w.start().ExitCode(); code != 1 {
+		t.Fatalf("status %d", code)
+	}
+	w.awaitData("db", map[string]string{"user": w.Value["db/user"], "password": ""})
+}
+
 func TestJobWithoutAnySecretFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,13 +20,16 @@ type Container struct {
 	// Open means that Env may be incomplete, because of a ConfigMap or a Secret that is
 	// not in the manifest.
 	Open bool
-	// PostStart is the command of the postStart hook, or nil.
-	PostStart []string
+	// Execs contains the commands of the postStart hook and the probes, by their fields.
+	Execs map[string][]string
 	// ReadOnlyRoot means that only mounted volumes are writable.
 	ReadOnlyRoot bool
 	// Kept contains, by the name of a Secret, the place where the container keeps the
 	// Secret's data from its start, such as "the variable PASSWORD".
 	Kept map[string]string
+	// Needs contains, by the name of a Secret, a place that refers to one of its keys. The
+	// container cannot start without the key.
+	Needs map[string]string
 
 	mounts map[string]mount // by path
 	image  yaml.Node
@@ -102,13 +105,11 @@ func (c *Container) Mounts(volume string) bool {
 func (m *Manifest) Container(c corev1.Container, volumes []corev1.Volume) *Container {
 	made := &Container{
 		Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args,
-		Env: map[string]Variable{}, mounts: map[string]mount{}, Kept: kept(c, volumes),
+		Env: map[string]Variable{}, mounts: map[string]mount{}, Kept: kept(c, volumes), Needs: needs(c, volumes),
+		Execs: execs(c),
 	}
 	if c.SecurityContext != nil && c.SecurityContext.ReadOnlyRootFilesystem != nil {
 		made.ReadOnlyRoot = *c.SecurityContext.ReadOnlyRootFilesystem
-	}
-	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil && c.Lifecycle.PostStart.Exec != nil {
-		made.PostStart = c.Lifecycle.PostStart.Exec.Command
 	}
 	m.envFrom(made, c)
 	m.env(made, c)
@@ -152,6 +153,48 @@ func kept(c corev1.Container, volumes []corev1.Volume) map[string]string {
 		}
 	}
 	return kept
+}
+
+// needs returns Container.Needs.
+func needs(c corev1.Container, volumes []corev1.Volume) map[string]string {
+	needs := map[string]string{}
+	optional := func(o *bool) bool { return o != nil && *o }
+	for _, e := range c.Env {
+		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && !optional(e.ValueFrom.SecretKeyRef.Optional) {
+			needs[e.ValueFrom.SecretKeyRef.Name] = "the variable " + e.Name
+		}
+	}
+	for _, v := range volumes {
+		if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name }) {
+			continue
+		}
+		if v.Secret != nil && len(v.Secret.Items) > 0 && !optional(v.Secret.Optional) {
+			needs[v.Secret.SecretName] = "the volume " + v.Name
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.Secret != nil && len(s.Secret.Items) > 0 && !optional(s.Secret.Optional) {
+				needs[s.Secret.Name] = "the volume " + v.Name
+			}
+		}
+	}
+	return needs
+}
+
+// execs returns Container.Execs.
+func execs(c corev1.Container) map[string][]string {
+	execs := map[string][]string{}
+	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil && c.Lifecycle.PostStart.Exec != nil {
+		execs["lifecycle.postStart"] = c.Lifecycle.PostStart.Exec.Command
+	}
+	for field, probe := range map[string]*corev1.Probe{"startupProbe": c.StartupProbe, "livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe} {
+		if probe != nil && probe.Exec != nil {
+			execs[field] = probe.Exec.Command
+		}
+	}
+	return execs
 }
 
 // envFrom adds the variables from whole ConfigMaps.

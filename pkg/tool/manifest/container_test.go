@@ -70,7 +70,7 @@ func TestMounts(t *testing.T) {
 			t.Errorf("the volume of %s is mounted at %q, want %q", folder, got, want)
 		}
 	}
-	if !slices.Equal(c.PostStart, []string{"/bin/hook", "now"}) {
-		t.Errorf("hook %q", c.PostStart)
+	if hook := c.Execs["lifecycle.postStart"]; !slices.Equal(hook, []string{"/bin/hook", "now"}) || len(c.Execs) != 1 {
+		t.Errorf("commands %q", c.Execs)
 	}
 }

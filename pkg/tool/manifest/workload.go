@@ -50,7 +50,7 @@ func (w *Workload) Providers(name string) (found []*Container, err error) {
 	var others []string
 	for _, c := range w.Containers {
 		switch {
-		case name == "" && c.provides() || name != "" && c.Name == name:
+		case name == "" && c.Provides() || name != "" && c.Name == name:
 			found = append(found, c)
 		default:
 			others = append(others, c.Name)
@@ -67,9 +67,9 @@ func (w *Workload) Providers(name string) (found []*Container, err error) {
 	return nil, fmt.Errorf("%w: no image name contains secrets-provider or syncer; name the container with --container: %s", ErrNoProvider, strings.Join(others, ", "))
 }
 
-// provides reports by its image whether a container is the Secrets Provider or Syncer. It
+// Provides reports by its image whether a container is the Secrets Provider or Syncer. It
 // ignores tag, digest and registry.
-func (c *Container) provides() bool {
+func (c *Container) Provides() bool {
 	image, _, _ := strings.Cut(c.Image, "@")
 	name := path.Base(image)
 	name, _, _ = strings.Cut(name, ":")

@@ -25,7 +25,6 @@ func (p Provider) Notes() (list, must []config.Problem) {
 	n.onSettings()
 	n.onDestination()
 	n.onGroups()
-	n.onContainers()
 	if p.Config != nil && !p.Unknown(AuthnURL) {
 		must = n.onLogin(p.Config.Conjur)
 	}
@@ -117,12 +116,45 @@ func (n *notes) onGroups() {
 	}
 }
 
-// onContainers notes differences in the scripts that hooks and probes run.
-func (n *notes) onContainers() {
-	const script = "conjur-secrets-provided.sh"
-	hook := n.Container.PostStart
-	direct := len(hook) > 0 && path.Base(hook[0]) == script // the binary has this name in the image
-	if !direct && strings.Contains(strings.Join(hook, " "), script) {
-		n.add("lifecycle.postStart", "the hook needs a shell and %s in the image; `syncer wait` does the same without them", script)
+// Unrunnable returns the problems with commands of the container, by their fields, that
+// this image of Syncer cannot run. An image with shell in its name or tag has a shell.
+func (p Provider) Unrunnable(image string) (problems []config.Problem) {
+	c := p.Container
+	if strings.Contains(path.Base(image), "shell") {
+		return nil
 	}
+	commands := maps.Clone(c.Execs)
+	commands["command"] = c.Command
+	for _, field := range slices.Sorted(maps.Keys(commands)) {
+		command := commands[field]
+		if len(command) == 0 || inImage(command[0]) {
+			continue
+		}
+		instead := "write [/syncer, probe, provided]"
+		switch {
+		case field == "command":
+			instead = "remove it, so that the image's command runs"
+		case field == "lifecycle.postStart":
+			instead = "write [/syncer, wait]"
+		case strings.Contains(strings.Join(command, " "), "conjur-secrets-unchanged"):
+			instead = "write [/syncer, probe, unchanged]"
+		case field == "livenessProbe":
+			instead = "write [/syncer, probe, alive]"
+		}
+		problems = append(problems, config.Problem{Key: field, Message: fmt.Sprintf(
+			"the container %s cannot run %.200q in Syncer's image without a shell; %s, or use an image with a shell, and with shell in its name or tag", c.Name, command[0], instead)})
+	}
+	return problems
+}
+
+// inImage reports whether Syncer's image without a shell can run a program. The scripts in
+// the status folder need a shell.
+func inImage(program string) bool {
+	switch folder, name := path.Split(program); name {
+	case "syncer", "secrets-provider":
+		return true
+	case "conjur-secrets-provided.sh", "conjur-secrets-unchanged.sh":
+		return folder == "" || folder == "/usr/local/bin/"
+	}
+	return false
 }
