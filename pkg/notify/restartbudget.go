@@ -2,7 +2,6 @@ package notify
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -41,14 +40,4 @@ type budgetError struct {
 
 func (e *budgetError) Error() string {
 	return fmt.Sprintf("the namespace %q has used its restarts (%d an hour); more wait until %s", e.namespace, e.perHour, e.until.Format(time.TimeOnly))
-}
-
-// retryDelay grows with the number of failures. It is shortened by up to a quarter at
-// random, so that workloads that failed together are not retried together.
-func retryDelay(failures int) time.Duration {
-	delay := longestRetry
-	if failures < 7 {
-		delay = firstRetry << (failures - 1)
-	}
-	return delay - time.Duration(rand.Float64()*float64(delay)/4)
 }

@@ -9,9 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"github.com/secretsync/syncer/internal/retry"
 	"github.com/secretsync/syncer/internal/turns"
 	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -118,9 +120,9 @@ type pendingRestart struct {
 	secrets     map[string]bool
 	first, last time.Time // the first and the last change that asked for it
 	notBefore   time.Time
-	failures    int
-	checks      int  // number of the check of an earlier restart; 0: a change asked for it
-	missing     bool // the workload did not exist at the last attempt
+	delays      *backoff.ExponentialBackOff // between retries; nil: it has not failed
+	checks      int                         // number of the check of an earlier restart; 0: a change asked for it
+	missing     bool                        // the workload did not exist at the last attempt
 }
 
 // Check compares the workloads of a namespace, each as "kind/name", with a Secret that
@@ -172,8 +174,8 @@ func (r *Restarts) addLocked(w targets.Workload, d *pendingRestart) {
 	if d.last.After(known.last) {
 		known.last = d.last
 	}
-	if d.failures > 0 {
-		known.failures, known.notBefore = d.failures, d.notBefore
+	if d.delays != nil {
+		known.delays, known.notBefore = d.delays, d.notBefore
 	}
 }
 
@@ -220,7 +222,6 @@ func (r *Restarts) due(d *pendingRestart) time.Time {
 const (
 	clusterTimeout = 30 * time.Second
 	firstRetry     = time.Second
-	longestRetry   = time.Minute
 )
 
 // attempt restarts the workload if it needs that, and schedules a retry if a restart is
@@ -256,8 +257,10 @@ func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRe
 		d.notBefore = over.until
 	default:
 		r.Reporter.Report("restart of "+inNamespace(w), err)
-		d.failures++
-		d.notBefore = now.Add(retryDelay(d.failures))
+		if d.delays == nil {
+			d.delays = retry.Backoff{First: firstRetry}.Start()
+		}
+		d.notBefore = now.Add(d.delays.NextBackOff())
 	}
 	r.mu.Lock()
 	r.addLocked(w, d)

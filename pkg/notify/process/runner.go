@@ -13,8 +13,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/internal/retry"
 )
 
 // Exit statuses, as in shells.
@@ -58,14 +61,14 @@ type Runner struct {
 	notified chan struct{}
 
 	// Only Run uses the following fields.
-	pid      int       // of the running command
-	apart    bool      // it has a separate process group
-	stopping bool      // it must end, to be started again
-	leaving  bool      // it must end for good
-	kill     time.Time // when to kill it; zero: never
-	environ  []string  // its environment
-	retry    time.Time // when to try the restart again that could not be made; zero: never
-	failures int       // of that restart
+	pid      int                         // of the running command
+	apart    bool                        // it has a separate process group
+	stopping bool                        // it must end, to be started again
+	leaving  bool                        // it must end for good
+	kill     time.Time                   // when to kill it; zero: never
+	environ  []string                    // its environment
+	retry    time.Time                   // when to try the restart again that could not be made; zero: never
+	delays   *backoff.ExponentialBackOff // of that restart
 }
 
 // RunnerConfig configures a Runner. All fields are required.
@@ -85,7 +88,7 @@ type RunnerConfig struct {
 
 // NewRunner returns a Runner that has not started its command.
 func NewRunner(c RunnerConfig) *Runner {
-	return &Runner{RunnerConfig: c, notified: make(chan struct{}, 1)}
+	return &Runner{RunnerConfig: c, notified: make(chan struct{}, 1), delays: retry.Backoff{First: time.Second}.Start()}
 }
 
 // Notify lets the running command react to a change soon: several changes may cause only
@@ -236,16 +239,10 @@ func explainSize(err error, environ []string) error {
 	return fmt.Errorf("%w: the environment has %d bytes, and %s, its longest variable, %d; deliver large values as files", err, all, name, len(longest))
 }
 
-const (
-	firstRetry   = time.Second
-	longestRetry = time.Minute
-)
-
 // postpone schedules the restart again, and reports why it is not made now.
 func (r *Runner) postpone(why error) {
 	r.Log.Error("The command keeps its former secrets, because it cannot be started again", zap.Error(why))
-	r.retry = time.Now().Add(min(firstRetry<<min(r.failures, 6), longestRetry))
-	r.failures++
+	r.retry = time.Now().Add(r.delays.NextBackOff())
 }
 
 // statusOf returns the exit status for a command that could not be started.
@@ -298,7 +295,8 @@ func (r *Runner) react() {
 			r.postpone(err)
 			return
 		}
-		r.retry, r.failures = time.Time{}, 0
+		r.retry = time.Time{}
+		r.delays.Reset()
 		r.Log.Info("Restarting the command, because secrets changed")
 		r.stopping = true
 		r.stop()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/secretsync/syncer/internal/retry"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -163,7 +164,7 @@ func (p *PostgreSQL) leave(ctx context.Context, v versions.Version) error {
 		}
 		return err
 	}
-	for pause := 10 * time.Millisecond; ; pause *= 2 {
+	for delays := (retry.Backoff{}).Start(); ; {
 		sessions, err := p.sessions(ctx, user(v))
 		switch {
 		case err != nil:
@@ -175,7 +176,7 @@ func (p *PostgreSQL) leave(ctx context.Context, v versions.Version) error {
 			return err
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(delays.NextBackOff()):
 		case <-ctx.Done():
 			return fmt.Errorf("sessions do not end: %s", strings.Join(sessions, "; "))
 		}
