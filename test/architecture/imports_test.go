@@ -60,8 +60,8 @@ var forbidden = []string{
 }
 
 type goPackage struct {
-	ImportPath    string
-	Imports, Deps []string
+	ImportPath, Dir, Export string
+	Imports, Deps, GoFiles  []string
 }
 
 func list(t *testing.T, args ...string) []goPackage {
@@ -69,7 +69,7 @@ func list(t *testing.T, args ...string) []goPackage {
 	if err := gobuild.Inputs(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Deps"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,Export,Imports,Deps,GoFiles"}, args...)...)
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
 	if err != nil {
