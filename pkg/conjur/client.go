@@ -66,7 +66,7 @@ type Client struct {
 // New returns a Client. It checks the whole configuration and reads the CA
 // certificates. It sends nothing and starts nothing.
 func New(config Config) (*Client, error) {
-	if err := config.check(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	config = config.withDefaults()

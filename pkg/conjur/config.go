@@ -67,8 +67,8 @@ type Observer interface {
 	Asked(Exchange)
 }
 
-// check returns all faults of the configuration.
-func (c *Config) check() error {
+// validate returns all faults of the configuration.
+func (c *Config) validate() error {
 	var errs []error
 	if err := checkURL(c.ApplianceURL); err != nil {
 		errs = append(errs, fmt.Errorf("appliance URL: %w", err))

@@ -133,13 +133,13 @@ func (r *reply) deniesIdentity() bool {
 // exchange sends a request and reads the answer. An error means that there is no
 // answer. Its text contains nothing that was received. The certificate may be nil.
 func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *http.Request, certificate *tls.Certificate) (*reply, error) {
-	if err := c.gate.check(); err != nil {
+	if err := c.gate.checkPause(); err != nil {
 		return nil, err
 	}
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("%s: waiting for the rate limit: %w", about(kind, subject), err)
 	}
-	if err := c.gate.check(); err != nil { // a pause may have begun meanwhile
+	if err := c.gate.checkPause(); err != nil { // a pause may have begun meanwhile
 		return nil, err
 	}
 	limited, cancel := context.WithTimeout(ctx, c.config.HTTPTimeout)
@@ -218,7 +218,7 @@ type gate struct {
 	until  time.Time
 }
 
-func (g *gate) check() error {
+func (g *gate) checkPause() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if time.Now().Before(g.until) {

@@ -132,7 +132,7 @@ func (c *Client) Time(ctx context.Context) (time.Time, error) {
 // caller that finds a renewal due performs it, and the others wait.
 func (s *tokens) get(ctx context.Context, refused *Token) (*Token, error) {
 	for {
-		t, r, lead, err := s.look(refused)
+		t, r, lead, err := s.tokenOrRenewal(refused)
 		if t != nil || err != nil {
 			return t, err
 		}
@@ -156,9 +156,9 @@ func (s *tokens) get(ctx context.Context, refused *Token) (*Token, error) {
 	}
 }
 
-// look returns one of these: a token, a renewal to wait for, a renewal to lead, or
+// tokenOrRenewal returns one of these: a token, a renewal to wait for, a renewal to lead, or
 // the reason why it is too early.
-func (s *tokens) look(refused *Token) (t *Token, r *renewal, lead bool, err error) {
+func (s *tokens) tokenOrRenewal(refused *Token) (t *Token, r *renewal, lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

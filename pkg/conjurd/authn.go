@@ -32,7 +32,7 @@ func (s *Server) authenticate(c *call) reply {
 		if wait := s.gate.wait(c, role); wait > 0 {
 			return tooMany(wait)
 		}
-		s.gate.note(c, role, false)
+		s.gate.recordAttempt(c, role, false)
 	}
 	s.audit.decided(c, "authenticate", role, "", ok)
 	if !ok {
@@ -51,7 +51,7 @@ func (s *Server) login(c *call) reply {
 	if err != nil || cred == nil {
 		return s.broken(c, err)
 	}
-	return text(http.StatusOK, string(cred.APIKey))
+	return textReply(http.StatusOK, string(cred.APIKey))
 }
 
 // basic checks the request's basic authentication: login with password or API key.

@@ -21,7 +21,7 @@ func (s *Server) authenticateCert(c *call) reply {
 }
 
 func (s *Server) checkCert(c *call, a *authenticator) (role string, err error) {
-	if err := s.view(c.ctx(), a.read); err != nil {
+	if err := s.view(c.ctx(), a.readSettings); err != nil {
 		return "", err
 	}
 	roots := x509.NewCertPool()

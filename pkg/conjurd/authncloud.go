@@ -24,7 +24,7 @@ func (s *Server) checkAzure(c *call, a *authenticator, role string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.view(c.ctx(), a.read); err != nil {
+	if err := s.view(c.ctx(), a.readSettings); err != nil {
 		return err
 	}
 	provider := strings.TrimRight(a.setting["provider-uri"], "/")
@@ -94,7 +94,7 @@ func (s *Server) checkGCP(c *call, a *authenticator) (role string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := s.view(c.ctx(), a.read); err != nil {
+	if err := s.view(c.ctx(), a.readSettings); err != nil {
 		return "", err
 	}
 	issuer := s.googleIssuer()

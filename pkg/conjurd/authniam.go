@@ -42,7 +42,7 @@ func (s *Server) checkIAM(c *call, a *authenticator, role string) error {
 	if err != nil || len(body) == 0 {
 		return errNoToken
 	}
-	if err := s.view(c.ctx(), a.read); err != nil {
+	if err := s.view(c.ctx(), a.readSettings); err != nil {
 		return err
 	}
 	headers, err := awsHeaders(body, a.setting["optional-signed-headers"])

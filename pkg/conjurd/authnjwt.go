@@ -31,7 +31,7 @@ func (s *Server) authenticateJWT(c *call) reply {
 
 // jwtRole returns the host, or the reason why the JWT identifies none.
 func (s *Server) jwtRole(c *call, a *authenticator, token string) (string, error) {
-	if err := s.view(c.ctx(), a.read); err != nil {
+	if err := s.view(c.ctx(), a.readSettings); err != nil {
 		return "", err
 	}
 	claims, err := s.verifyJWT(c.ctx(), a, token)

@@ -101,7 +101,7 @@ func (s *Server) admitPod(c *call, a *authenticator, role string, ref podRef) (c
 	if s.opt.Kubernetes == nil {
 		return "", errors.New("this server knows no Kubernetes cluster")
 	}
-	if err := s.view(c.ctx(), a.read); err != nil {
+	if err := s.view(c.ctx(), a.readSettings); err != nil {
 		return "", err
 	}
 	// Check the right to log in first, so that unauthorized callers cause no
@@ -173,7 +173,7 @@ func (s *Server) checkWorkload(c *call, a *authenticator, role string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.view(c.ctx(), a.read); err != nil {
+	if err := s.view(c.ctx(), a.readSettings); err != nil {
 		return err
 	}
 	ca, _, err := a.authority()

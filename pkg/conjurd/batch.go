@@ -24,7 +24,7 @@ func (s *Server) getSecrets(c *call) reply {
 	}
 	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
 		b := batch{tx: tx, roles: roles, ids: ids, encode: strings.EqualFold(c.r.Header.Get("Accept-Encoding"), "base64")}
-		if err := b.read(); err != nil {
+		if err := b.readValues(); err != nil {
 			return reply{}, err
 		}
 		for _, id := range ids {
@@ -86,7 +86,7 @@ type batch struct {
 	unclean   bool              // a value is not valid UTF-8
 }
 
-func (b *batch) read() error {
+func (b *batch) readValues() error {
 	b.values = make(map[string][]byte, len(b.ids))
 	for _, id := range b.ids {
 		o, err := b.tx.Object(id)

@@ -231,7 +231,7 @@ func (s *Server) publicKeys(c *call) reply {
 	if cred != nil {
 		keys = cred.PublicKeys
 	}
-	return text(http.StatusOK, strings.Join(keys, "\n")+"\n")
+	return textReply(http.StatusOK, strings.Join(keys, "\n")+"\n")
 }
 
 // parameters returns those of the query and of the form. The form's take precedence.

@@ -92,7 +92,7 @@ func (s *Server) rotateKey(c *call) reply {
 		}
 		cred.APIKey, cred.RotatedAt = load.NewAPIKey(), s.now()
 		s.audit.decided(c, "rotate", c.role, role, true)
-		return text(http.StatusOK, string(cred.APIKey)), tx.PutCredentials(role, cred)
+		return textReply(http.StatusOK, string(cred.APIKey)), tx.PutCredentials(role, cred)
 	})
 }
 
@@ -227,7 +227,7 @@ func (s *Server) tryPassword(c *call, role string, cred *store.Credentials, pass
 		return false, wait
 	}
 	ok = passwordMatches(cred, password) && allowedFrom(cred, c)
-	s.gate.note(c, role, ok)
+	s.gate.recordAttempt(c, role, ok)
 	return ok, 0
 }
 

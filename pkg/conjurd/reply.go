@@ -37,7 +37,7 @@ func empty(status int) reply { return reply{status: status, kind: typeHTML} }
 // noPath answers for an unknown path or method.
 func noPath() reply { return reply{status: http.StatusNotFound, kind: typeNoPath} }
 
-func text(status int, body string) reply {
+func textReply(status int, body string) reply {
 	return reply{status: status, kind: typeText, body: []byte(body)}
 }
 

@@ -63,7 +63,7 @@ func (kind authenticatorKind) status(s *Server, c *call) reply {
 		case !tx.Exists(a.webservice()):
 			return webserviceNotFound(a.name()), nil
 		}
-		if err := a.read(tx); err != nil {
+		if err := a.readSettings(tx); err != nil {
 			return statusFault(http.StatusInternalServerError, err.Error()), nil
 		}
 		return jsonReply(http.StatusOK, map[string]string{"status": "ok"}), nil

@@ -72,8 +72,8 @@ func (t *throttle) wait(c *call, role string) time.Duration {
 	return max(0, rec.last.Add(pause).Sub(t.now()))
 }
 
-// note counts a failure. A success with a password resets the count.
-func (t *throttle) note(c *call, role string, ok bool) {
+// recordAttempt counts a failure. A success with a password resets the count.
+func (t *throttle) recordAttempt(c *call, role string, ok bool) {
 	if t.limit == 0 {
 		return
 	}

@@ -15,11 +15,11 @@ import (
 
 // objectAPI sends requests for the objects of a Selection to the API server.
 type objectAPI[T object] interface {
-	list(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error)
+	listPage(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error)
 	open(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// look reads all objects with the fewest rights that suffice. With an error, it may
+	// readAll reads all objects with the fewest rights that suffice. With an error, it may
 	// return the objects that it could read, and the stored state of the others.
-	look(context.Context) ([]T, error)
+	readAll(context.Context) ([]T, error)
 }
 
 // selected requests the objects of one kind that a Selection selects.
@@ -60,15 +60,15 @@ type secretAPI struct {
 	watch *Watch[*Secret]
 }
 
-func (s secretAPI) list(ctx context.Context, options metav1.ListOptions) ([]*Secret, metav1.ListMeta, error) {
+func (s secretAPI) listPage(ctx context.Context, options metav1.ListOptions) ([]*Secret, metav1.ListMeta, error) {
 	return s.c.listSecrets(ctx, s.Namespace, s.options(options))
 }
 
-func (s secretAPI) look(ctx context.Context) ([]*Secret, error) {
+func (s secretAPI) readAll(ctx context.Context) ([]*Secret, error) {
 	if s.Name != "" {
 		return single(s.c.Secret(ctx, s.Namespace, s.Name))
 	}
-	all, err := pages(ctx, s.list)
+	all, err := pages(ctx, s.listPage)
 	if s.Namespace == "" && apierrors.IsForbidden(err) {
 		var known []string
 		if s.Known != nil {
@@ -85,7 +85,7 @@ type configMapAPI struct {
 	see func(types.NamespacedName, *corev1.ConfigMap)
 }
 
-func (m configMapAPI) list(ctx context.Context, options metav1.ListOptions) (all []*metav1.PartialObjectMetadata, meta metav1.ListMeta, err error) {
+func (m configMapAPI) listPage(ctx context.Context, options metav1.ListOptions) (all []*metav1.PartialObjectMetadata, meta metav1.ListMeta, err error) {
 	page, err := m.c.Core.ConfigMaps(m.Namespace).List(ctx, m.options(inPages(options)))
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
@@ -96,9 +96,9 @@ func (m configMapAPI) list(ctx context.Context, options metav1.ListOptions) (all
 	return all, page.ListMeta, nil
 }
 
-func (m configMapAPI) look(ctx context.Context) ([]*metav1.PartialObjectMetadata, error) {
+func (m configMapAPI) readAll(ctx context.Context) ([]*metav1.PartialObjectMetadata, error) {
 	if m.Name == "" {
-		return pages(ctx, m.list)
+		return pages(ctx, m.listPage)
 	}
 	found, err := m.c.ConfigMap(ctx, m.Namespace, m.Name)
 	if err != nil {

@@ -103,7 +103,7 @@ func (c *Client) Token() string { return c.config.BearerToken }
 // MayWrite returns why this process must not write anything now. The reason is that it
 // contests for a Lease and another process may hold it; see [Client.Elect].
 func (c *Client) MayWrite() error {
-	_, err := c.term.check()
+	_, err := c.term.checkTerm()
 	return err
 }
 

@@ -53,15 +53,15 @@ type DivisionReporter interface {
 // writes of the client, so it must be called before the first request.
 func (c *Client) NewDivision(namespace, lease string, reporter DivisionReporter, log *zap.Logger) *Division {
 	d := &Division{client: c, namespace: namespace, lease: lease, reporter: reporter, log: log}
-	c.Guard(d.check)
+	c.Guard(d.checkOwner)
 	return d
 }
 
-// check returns why nothing may be written in a namespace now. It reads the labels and the
+// checkOwner returns why nothing may be written in a namespace now. It reads the labels and the
 // Leases at each call, so a watch that lags causes no write. Each write carries the
 // resource version of an earlier read. If the new owner wrote in between, the write
 // conflicts.
-func (d *Division) check(ctx context.Context, namespace string) error {
+func (d *Division) checkOwner(ctx context.Context, namespace string) error {
 	labels, err := d.client.NamespaceLabels(ctx, namespace)
 	if err != nil {
 		return unknownOwner(err)
@@ -288,7 +288,7 @@ func (c *Client) WatchNamespaces(h Handler[*metav1.PartialObjectMetadata]) *Watc
 // namespaceAPI requests namespaces.
 type namespaceAPI struct{ selected }
 
-func (n namespaceAPI) list(ctx context.Context, options metav1.ListOptions) (all []*metav1.PartialObjectMetadata, meta metav1.ListMeta, err error) {
+func (n namespaceAPI) listPage(ctx context.Context, options metav1.ListOptions) (all []*metav1.PartialObjectMetadata, meta metav1.ListMeta, err error) {
 	list, err := n.c.Core.Namespaces().List(ctx, options)
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
@@ -299,8 +299,8 @@ func (n namespaceAPI) list(ctx context.Context, options metav1.ListOptions) (all
 	return all, list.ListMeta, nil
 }
 
-func (n namespaceAPI) look(ctx context.Context) ([]*metav1.PartialObjectMetadata, error) {
-	return pages(ctx, n.list)
+func (n namespaceAPI) readAll(ctx context.Context) ([]*metav1.PartialObjectMetadata, error) {
+	return pages(ctx, n.listPage)
 }
 
 func labelsOf(n *corev1.Namespace) *metav1.PartialObjectMetadata {

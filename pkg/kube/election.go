@@ -73,7 +73,7 @@ func (c *Client) Elect(ctx context.Context, e Election, candidate Candidate) err
 
 func elect(ctx context.Context, api leases, e Election, candidate Candidate, t *term) error {
 	e.complete()
-	if err := e.check(); err != nil {
+	if err := e.validate(); err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
 	t.contest()
@@ -98,7 +98,7 @@ func (e *Election) complete() {
 	}
 }
 
-func (e *Election) check() error {
+func (e *Election) validate() error {
 	switch {
 	case e.Identity == "":
 		return errors.New("the identity is empty")
@@ -159,7 +159,7 @@ func (l *lease) hold(ctx context.Context) (lost bool) {
 			switch {
 			case l.try(renewing):
 				expiry.Reset(time.Until(l.until))
-			case l.others(): // this process led for too long
+			case l.otherMayLead(): // this process led for too long
 				l.term.end()
 				end()
 			}

@@ -41,15 +41,15 @@ func (l *lease) try(ctx context.Context) bool {
 	if l.holder() == l.Identity && l.write(ctx, l.Identity) == nil {
 		return true
 	}
-	if err := l.read(ctx); err != nil || l.others() {
+	if err := l.readLease(ctx); err != nil || l.otherMayLead() {
 		return false
 	}
 	return l.write(ctx, l.Identity) == nil
 }
 
-// others reports whether another process may lead. It compares only local times, because
+// otherMayLead reports whether another process may lead. It compares only local times, because
 // other clocks may differ.
-func (l *lease) others() bool {
+func (l *lease) otherMayLead() bool {
 	holder := l.holder()
 	return holder != "" && holder != l.Identity && time.Since(l.seen) < time.Duration(ptr.Deref(l.live.Spec.LeaseDurationSeconds, 0))*time.Second
 }
@@ -62,8 +62,8 @@ func (l *lease) holder() string {
 	return ptr.Deref(l.live.Spec.HolderIdentity, "")
 }
 
-// read reads the Lease. A missing Lease is not an error.
-func (l *lease) read(ctx context.Context) error {
+// readLease reads the Lease. A missing Lease is not an error.
+func (l *lease) readLease(ctx context.Context) error {
 	call, cancel := l.limit(ctx)
 	defer cancel()
 	live, err := l.api.Get(call, l.Name, metav1.GetOptions{})
@@ -74,7 +74,7 @@ func (l *lease) read(ctx context.Context) error {
 	if err == nil {
 		l.see(live)
 	}
-	l.refusals.note(err, err == nil && l.holder() != "" && l.holder() != l.Identity)
+	l.refusals.recordOutcome(err, err == nil && l.holder() != "" && l.holder() != l.Identity)
 	l.report(ctx, err)
 	return err
 }
@@ -94,7 +94,7 @@ func (l *lease) write(ctx context.Context, holder string) (err error) {
 	}
 	_, refused := errors.AsType[*apierrors.StatusError](err)
 	l.unsure = err != nil && !refused
-	l.refusals.note(err, err == nil)
+	l.refusals.recordOutcome(err, err == nil)
 	if err == nil {
 		if l.see(wanted); holder == l.Identity {
 			l.until = begin.Add(l.RenewDeadline)
@@ -148,7 +148,7 @@ func (l *lease) see(live *coordinationv1.Lease) {
 func (l *lease) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, l.RenewDeadline)
 	defer cancel()
-	for l.read(ctx) == nil && l.holder() == l.Identity && apierrors.IsConflict(l.write(ctx, "")) {
+	for l.readLease(ctx) == nil && l.holder() == l.Identity && apierrors.IsConflict(l.write(ctx, "")) {
 	}
 }
 
@@ -230,10 +230,10 @@ type refusals struct {
 // enough reports whether a right is missing.
 func (r *refusals) enough() bool { return !r.may && r.count >= patience }
 
-// note is called with the outcome of each request, except one that finds no Lease.
+// recordOutcome is called with the outcome of each request, except one that finds no Lease.
 // contested means that this process can write the Lease, or that another process holds
 // it.
-func (r *refusals) note(err error, contested bool) {
+func (r *refusals) recordOutcome(err error, contested bool) {
 	switch {
 	case contested:
 		r.may = true

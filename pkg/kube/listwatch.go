@@ -61,10 +61,10 @@ func (l *listWatch[T]) ListWithContext(ctx context.Context, options metav1.ListO
 		return nil, err
 	}
 	return again(ctx, l.interval, l.failed, handedOn, func() (runtime.Object, error) {
-		items, meta, err := l.api.list(ctx, options)
+		items, meta, err := l.api.listPage(ctx, options)
 		if apierrors.IsForbidden(err) {
 			meta = metav1.ListMeta{}
-			if items, err = l.api.look(ctx); items != nil && err != nil {
+			if items, err = l.api.readAll(ctx); items != nil && err != nil {
 				l.failed(err)
 				err = nil
 			}
@@ -139,7 +139,7 @@ func (l *listWatch[T]) poll(ctx context.Context, options metav1.ListOptions, ref
 		tick := time.NewTicker(l.interval)
 		defer tick.Stop()
 		for {
-			for _, event := range l.looked(ctx, refusal) {
+			for _, event := range l.readChanges(ctx, refusal) {
 				select {
 				case events <- event:
 				case <-w.StopChan():
@@ -173,9 +173,9 @@ func (l *listWatch[T]) permitted(ctx context.Context, options metav1.ListOptions
 	return err == nil || handedOn(err)
 }
 
-// looked returns the changes since the last look.
-func (l *listWatch[T]) looked(ctx context.Context, refusal error) []watch.Event {
-	all, err := l.api.look(ctx)
+// readChanges returns the changes since the last look.
+func (l *listWatch[T]) readChanges(ctx context.Context, refusal error) []watch.Event {
+	all, err := l.api.readAll(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return nil

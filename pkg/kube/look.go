@@ -151,7 +151,7 @@ func (c *Client) eachNamespace(ctx context.Context, known []string, held []*Secr
 	var refusal error
 	for _, namespace := range namespaces {
 		api := secretAPI{selected: selected{c, "secrets", Selection{Namespace: namespace}}}
-		secrets, err := pages(ctx, api.list)
+		secrets, err := pages(ctx, api.listPage)
 		switch {
 		case err == nil:
 			all, read = append(all, secrets...), append(read, namespace)

@@ -100,7 +100,7 @@ func (a *PullSecrets) Run(ctx context.Context) {
 		a.learn(time.Now())
 		of, wait, due := a.turns.Take(time.Now())
 		if due {
-			a.look(ctx, of)
+			a.updateAccount(ctx, of)
 		}
 		return wait
 	})
@@ -143,8 +143,8 @@ func accountsOf(t *targets.Target) (all []account) {
 	return all
 }
 
-// look updates one account and schedules its next check.
-func (a *PullSecrets) look(ctx context.Context, of account) {
+// updateAccount updates one account and schedules its next check.
+func (a *PullSecrets) updateAccount(ctx context.Context, of account) {
 	wanted := slices.Sorted(maps.Keys(a.wanted[of]))
 	next := accountInterval
 	keep := func(secret string) bool {
@@ -177,7 +177,7 @@ func (a *PullSecrets) update(ctx context.Context, of account, wanted []string, k
 	case missing:
 		err = nil
 	}
-	a.note(of, wanted, missing)
+	a.recordMissing(of, wanted, missing)
 	a.reporter.Report("pull secrets of "+of.String(), err)
 	for _, secret := range wanted {
 		hindrance := err
@@ -205,8 +205,8 @@ func (a *PullSecrets) warn(key targets.Key, err error) {
 	a.recorder.Event(SecretReference(namespace, name, types.UID(uid)), corev1.EventTypeWarning, reasonNoPull, err.Error())
 }
 
-// note records whether the account of some Secrets is missing.
-func (a *PullSecrets) note(of account, secrets []string, missing bool) {
+// recordMissing records whether the account of some Secrets is missing.
+func (a *PullSecrets) recordMissing(of account, secrets []string, missing bool) {
 	for _, secret := range secrets {
 		key := targets.KubeSecretKey(of.namespace, secret)
 		if a.missing[key][of.name] == missing {

@@ -78,9 +78,9 @@ func (t *term) endLocked() {
 
 func (t *term) pastLocked() bool { return !t.until.IsZero() && !time.Now().Before(t.until) }
 
-// check returns why nothing may be written now. over, if not nil, ends when writes are no
+// checkTerm returns why nothing may be written now. over, if not nil, ends when writes are no
 // longer allowed.
-func (t *term) check() (over context.Context, err error) {
+func (t *term) checkTerm() (over context.Context, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -99,7 +99,7 @@ func (t *term) bind(r *http.Request, cancel context.CancelFunc) (release func() 
 	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/apis/"+coordinationv1.GroupName+"/") {
 		return release, nil
 	}
-	over, err := t.check()
+	over, err := t.checkTerm()
 	if over != nil {
 		release = context.AfterFunc(over, cancel)
 	}

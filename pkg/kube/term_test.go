@@ -23,20 +23,20 @@ func TestWritesEndBeforeAnotherCanLead(t *testing.T) {
 		}()
 		lead := <-leads
 		time.Sleep(time.Minute)
-		over, err := term.check()
+		over, err := term.checkTerm()
 		if err != nil {
 			t.Fatalf("in the term: %v", err)
 		}
 		h.set(func(h *heldLease) { h.hang = -1 })
 		<-lead.Done()
-		if _, err := term.check(); err != nil {
+		if _, err := term.checkTerm(); err != nil {
 			t.Errorf("no time to write what was read: %v", err)
 		}
 		<-over.Done()
 		if left := time.Until(h.renewed.Add(defaultLeaseDuration)); left < defaultRetryPeriod {
 			t.Errorf("writes end %v before another can lead", left)
 		}
-		if _, err := term.check(); !errors.Is(err, errNoTerm) {
+		if _, err := term.checkTerm(); !errors.Is(err, errNoTerm) {
 			t.Errorf("after the term: %v", err)
 		}
 		cancel()
@@ -73,12 +73,12 @@ func TestNoTimerIsNeeded(t *testing.T) {
 	term.extend(time.Now().Add(time.Hour))
 	term.timer.Stop()
 	term.until = time.Now()
-	if _, err := term.check(); !errors.Is(err, errNoTerm) {
+	if _, err := term.checkTerm(); !errors.Is(err, errNoTerm) {
 		t.Errorf("error %v, want %v", err, errNoTerm)
 	}
 	term.extend(time.Now().Add(time.Hour))
 	defer term.end()
-	if _, err := term.check(); err != nil {
+	if _, err := term.checkTerm(); err != nil {
 		t.Errorf("with the Lease again: %v", err)
 	}
 }

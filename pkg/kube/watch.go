@@ -165,7 +165,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 // Look reads the objects once and calls the handler with the changed ones. If used, it
 // must be called before Run.
 func (w *Watch[T]) Look(ctx context.Context) error {
-	all, err := w.source.api.look(ctx)
+	all, err := w.source.api.readAll(ctx)
 	if err != nil && all == nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (w *Watch[T]) gone(o any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.absent = true
-	w.room.take(name, 0, 0)
+	w.room.recordSize(name, 0, 0)
 	w.handler.Gone(name.Namespace, name.Name)
 }
 
@@ -267,10 +267,10 @@ type room struct {
 	used  map[string]int // by namespace
 }
 
-// take records the size of an object instead of its earlier size; 0 for an object that is
-// gone. If a namespace would exceed most, take records nothing and returns false. A most
+// recordSize records the size of an object instead of its earlier size; 0 for an object that is
+// gone. If a namespace would exceed most, recordSize records nothing and returns false. A most
 // of 0 means no limit.
-func (r *room) take(name cache.ObjectName, size, most int) bool {
+func (r *room) recordSize(name cache.ObjectName, size, most int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sizes == nil {
@@ -293,7 +293,7 @@ func (r *room) take(name cache.ObjectName, size, most int) bool {
 
 // fit drops the definition of a Secret that has no room.
 func (w *Watch[T]) fit(s *Secret) {
-	if size := s.definition(); !w.room.take(cache.MetaObjectToName(s), size, w.Definitions) {
+	if size := s.definition(); !w.room.recordSize(cache.MetaObjectToName(s), size, w.Definitions) {
 		s.drop(size, true)
 	}
 }

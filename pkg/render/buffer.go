@@ -25,7 +25,7 @@ func (w *buffer) raw(p []byte) {
 	w.b = append(w.b, p...)
 }
 
-func (w *buffer) text(s string) {
+func (w *buffer) writeText(s string) {
 	w.room(len(s))
 	w.b = append(w.b, s...)
 }

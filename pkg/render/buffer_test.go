@@ -7,7 +7,7 @@ import (
 
 func TestBufferClearsWhatItOutgrows(t *testing.T) {
 	w := &buffer{b: make([]byte, 0, 8)}
-	w.text("secret")
+	w.writeText("secret")
 	outgrown := w.b[:8]
 	w.raw([]byte(" and more"))
 	w.byte('!')

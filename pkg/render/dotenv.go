@@ -33,7 +33,7 @@ func writeDotenv(w *buffer, e entry, readers []string) fault {
 	if bytes.IndexByte(v, 0) >= 0 {
 		return hasNUL
 	}
-	w.text(e.alias)
+	w.writeText(e.alias)
 	w.byte('=')
 	lines := bytes.IndexByte(v, '\n') >= 0 && !bytes.ContainsAny(v, "'\r")
 	plain := (lines || printable(v, "")) && !bytes.ContainsAny(v, "\"\\$`")

@@ -30,7 +30,7 @@ func writeEnvFile(w *buffer, e entry) fault {
 	case len(e.alias)+1+len(v) >= bufio.MaxScanTokenSize:
 		return isTooLong
 	}
-	w.text(e.alias)
+	w.writeText(e.alias)
 	w.byte('=')
 	w.raw(v)
 	return ""

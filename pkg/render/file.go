@@ -102,17 +102,17 @@ func renderFile(t *targets.Target, entries []entry) (secret.Value, error) {
 		size += len(e.alias) + len(e.value) + len(e.value)/8 + 16
 	}
 	w := &buffer{b: make([]byte, 0, size)}
-	w.text(l.open)
+	w.writeText(l.open)
 	var errs []error
 	for i, e := range entries {
 		if i > 0 {
-			w.text(l.separator)
+			w.writeText(l.separator)
 		}
 		if f := l.write(w, e); f != "" {
 			errs = append(errs, &ValueError{t.Format, e.alias, f, holding(e.value)})
 		}
 	}
-	w.text(l.end)
+	w.writeText(l.end)
 	if errs != nil {
 		w.wipe()
 		return secret.Value{}, errors.Join(errs...)

@@ -13,7 +13,7 @@ func writeProperties(w *buffer, e entry) fault {
 	if !utf8.Valid(e.value) {
 		return notText
 	}
-	w.text(e.alias)
+	w.writeText(e.alias)
 	w.byte('=')
 	w.quoted(e.value, escapeProperties)
 	return ""
@@ -40,7 +40,7 @@ func writeJavaProperties(w *buffer, e entry) fault {
 	w.byte('=')
 	rest := e.value
 	if len(rest) > 0 && rest[0] == ' ' {
-		w.text(`\ `)
+		w.writeText(`\ `)
 		rest = rest[1:]
 	}
 	w.javaText(rest, "")

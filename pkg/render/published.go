@@ -27,7 +27,7 @@ func (p Published) Of(doc *versions.Document) (secret.Value, bool, error) {
 		text, err := doc.With(p.Parts).Encode()
 		return secret.New(text), true, err
 	}
-	value, err := p.text(primary)
+	value, err := p.versionText(primary)
 	return value, err == nil, err
 }
 
@@ -37,7 +37,7 @@ func (p Published) Check(sample versions.Version) error {
 	if p.Text != "" {
 		if t, err := p.parse(); err != nil || sample.Parts == nil {
 			return err
-		} else if _, err := p.text(sample); err != nil && (t == nil || t.certain(err)) {
+		} else if _, err := p.versionText(sample); err != nil && (t == nil || t.certain(err)) {
 			return err
 		}
 		return nil
@@ -64,8 +64,8 @@ func (p Published) parse() (*parsed, error) {
 	return t, nil
 }
 
-// text returns the text of a version.
-func (p Published) text(v versions.Version) (secret.Value, error) {
+// versionText returns the text of a version.
+func (p Published) versionText(v versions.Version) (secret.Value, error) {
 	t, err := p.parse()
 	switch {
 	case err != nil:

@@ -92,7 +92,7 @@ func (w *buffer) utf16(r rune) {
 
 // hex writes prefix and the last digits of r in lower case.
 func (w *buffer) hex(prefix string, r rune, digits int) {
-	w.text(prefix)
+	w.writeText(prefix)
 	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
 		w.byte("0123456789abcdef"[r>>shift&0xF])
 	}

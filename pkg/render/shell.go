@@ -12,8 +12,8 @@ func writeBash(w *buffer, e entry) fault {
 	if bytes.IndexByte(e.value, 0) >= 0 {
 		return hasNUL
 	}
-	w.text("export ")
-	w.text(e.alias)
+	w.writeText("export ")
+	w.writeText(e.alias)
 	w.byte('=')
 	if printable(e.value, "") && !bytes.ContainsAny(e.value, "$`") {
 		w.quoted(e.value, nil)
@@ -22,7 +22,7 @@ func writeBash(w *buffer, e entry) fault {
 	w.byte('\'')
 	for i, part := range bytes.Split(e.value, []byte("'")) {
 		if i > 0 {
-			w.text(`'\''`)
+			w.writeText(`'\''`)
 		}
 		w.raw(part)
 	}

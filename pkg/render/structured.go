@@ -15,11 +15,11 @@ func writeYAML(w *buffer, e entry) fault {
 	w.quoted([]byte(e.alias), escapeGo)
 	if len(w.b)-start > longestSimpleKey {
 		w.b = w.b[:start]
-		w.text("? ")
+		w.writeText("? ")
 		w.quoted([]byte(e.alias), escapeGo)
 		w.byte('\n')
 	}
-	w.text(": ")
+	w.writeText(": ")
 	w.quoted(e.value, escapeGo)
 	return ""
 }

@@ -178,7 +178,7 @@ func quote(_ *run, a args) any {
 	var w buffer
 	w.quoted([]byte(a.text(0)), func(w *buffer, r rune) {
 		if r > 0xFFFF { // these readers write it in different ways
-			w.text(string(r))
+			w.writeText(string(r))
 			return
 		}
 		escapeJSON(w, r)

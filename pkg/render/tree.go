@@ -32,7 +32,7 @@ func harden(name string, trees map[string]*parse.Tree) (used map[string]bool, er
 		if h.tree = tree; tree.Root == nil {
 			continue
 		}
-		cost := h.list(tree.Root, 0)
+		cost := h.hardenList(tree.Root, 0)
 		nodes := []parse.Node{h.call(tree.Root.Pos, enterFunc, cost)}
 		nodes = append(nodes, tree.Root.Nodes[1:]...)
 		tree.Root.Nodes = append(nodes, h.call(tree.Root.Pos, leaveFunc, 0))
@@ -43,9 +43,9 @@ func harden(name string, trees map[string]*parse.Tree) (used map[string]bool, er
 	return h.used, nil
 }
 
-// list inserts a step before the nodes. The step counts the nodes and their
+// hardenList inserts a step before the nodes. The step counts the nodes and their
 // commands.
-func (h *hardener) list(list *parse.ListNode, depth int) (cost int) {
+func (h *hardener) hardenList(list *parse.ListNode, depth int) (cost int) {
 	if list == nil || h.tooDeep(depth) {
 		return 0
 	}
@@ -74,8 +74,8 @@ func (h *hardener) list(list *parse.ListNode, depth int) (cost int) {
 
 // branch hardens both lists. Their cost is counted when they run.
 func (h *hardener) branch(b *parse.BranchNode, depth int) (cost int) {
-	h.list(b.List, depth+1)
-	h.list(b.ElseList, depth+1)
+	h.hardenList(b.List, depth+1)
+	h.hardenList(b.ElseList, depth+1)
 	return h.pipe(b.Pipe, depth)
 }
 

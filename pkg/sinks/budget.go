@@ -25,9 +25,9 @@ func (b *budget) is(key targets.Key, parts map[string]secret.Value) {
 	b.setLocked(key, size(parts))
 }
 
-// take reserves room for a target's new content, or refuses it. undo restores the
+// reserve reserves room for a target's new content, or refuses it. undo restores the
 // previous reservation.
-func (b *budget) take(key targets.Key, parts map[string]secret.Value) (undo func(), err error) {
+func (b *budget) reserve(key targets.Key, parts map[string]secret.Value) (undo func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before, wanted, others := b.used[key], size(parts), int64(0)

@@ -66,7 +66,7 @@ func (d directory) enter(root folder) (folder, error) {
 	return enter(root, d.path)
 }
 
-func (d directory) check(parts map[string]secret.Value) error {
+func (d directory) checkParts(parts map[string]secret.Value) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		for segment := range strings.SplitSeq(name, "/") {
@@ -83,10 +83,10 @@ func (d directory) check(parts map[string]secret.Value) error {
 
 const maxName = 255 // bytes, the limit of Linux file systems
 
-// read reads the target. Without a current version, as after an interrupted
+// readState reads the target. Without a current version, as after an interrupted
 // removal, it reports the leftovers as unread parts.
-func (d directory) read(dir folder) (State, stamps, error) {
-	seen := stamps{d.path: look(dir, ".")}
+func (d directory) readState(dir folder) (State, stamps, error) {
+	seen := stamps{d.path: stampAt(dir, ".")}
 	there, err := scan(dir)
 	if err != nil {
 		return State{}, nil, err
@@ -118,7 +118,7 @@ func (d directory) read(dir folder) (State, stamps, error) {
 // readVersion reads the files of one version, and adds their stamps to seen.
 func (d directory) readVersion(dir folder, version string, seen stamps) (State, error) {
 	r := versionReader{directory: d, at: path.Join(d.path, version), seen: seen, left: maxSize, state: State{Parts: map[string]secret.Value{}}}
-	if err := r.read(dir, version, ""); err != nil {
+	if err := r.readFolder(dir, version, ""); err != nil {
 		secret.Wipe(r.state.Parts)
 		return State{}, err
 	}
@@ -132,9 +132,9 @@ func (d directory) leftovers(dir folder) ([]string, error) {
 	return append(old, there.temps...), err
 }
 
-// look returns the current stamp of name. If it cannot be determined, look returns
+// stampAt returns the current stamp of name. If it cannot be determined, stampAt returns
 // the zero stamp, which differs from every other.
-func look(dir folder, name string) stamp {
+func stampAt(dir folder, name string) stamp {
 	info, err := dir.lstat(name)
 	if err != nil {
 		return stamp{}
@@ -154,15 +154,15 @@ type versionReader struct {
 	state State
 }
 
-// read reads the folder name in dir. Its parts are below prefix.
-func (r *versionReader) read(dir folder, name, prefix string) error {
-	r.seen[path.Join(r.at, prefix)] = look(dir, name)
+// readFolder reads the folder name in dir. Its parts are below prefix.
+func (r *versionReader) readFolder(dir folder, name, prefix string) error {
+	r.seen[path.Join(r.at, prefix)] = stampAt(dir, name)
 	sub, err := enter(dir, name)
 	if err != nil {
 		return err
 	}
 	defer sub.close()
-	entries, err := sub.list()
+	entries, err := sub.listEntries()
 	if err != nil {
 		return step("list the folder "+name, err)
 	}
@@ -174,7 +174,7 @@ func (r *versionReader) read(dir folder, name, prefix string) error {
 			return step("look at "+part, err)
 		case info.IsDir() && strings.Count(part, "/") < deepest:
 			before := len(r.state.Parts)
-			err = r.read(sub, e.Name(), part)
+			err = r.readFolder(sub, e.Name(), part)
 			r.state.Stale = r.state.Stale || len(r.state.Parts) == before // empty: not ours
 		case info.Mode().IsRegular():
 			err = r.file(sub, e.Name(), part, info)
@@ -234,7 +234,7 @@ type shape struct {
 }
 
 func scan(dir folder) (shape, error) {
-	entries, err := dir.list()
+	entries, err := dir.listEntries()
 	if err != nil {
 		return shape{}, step("list the folder", err)
 	}

@@ -91,7 +91,7 @@ func (d faultyFolder) lstat(name string) (info fs.FileInfo, err error) {
 }
 
 func (d faultyFolder) list() (entries []fs.DirEntry, err error) {
-	err = d.faults.do("list", func() error { entries, err = d.folder.list(); return err })
+	err = d.faults.do("list", func() error { entries, err = d.folder.listEntries(); return err })
 	return entries, err
 }
 

@@ -67,7 +67,7 @@ func (f *Files) Read(ctx context.Context, r records.Record) (State, error) {
 	if err := ctx.Err(); err != nil {
 		return State{}, err
 	}
-	state, seen, err := f.read(r)
+	state, seen, err := f.readState(r)
 	if err != nil {
 		if former, blocked := f.blocked(r); blocked {
 			return State{Sight: former}, nil
@@ -79,7 +79,7 @@ func (f *Files) Read(ctx context.Context, r records.Record) (State, error) {
 	return state, nil
 }
 
-func (f *Files) read(r records.Record) (State, stamps, error) {
+func (f *Files) readState(r records.Record) (State, stamps, error) {
 	l, err := f.layout(r.Spec)
 	if err != nil {
 		return State{}, nil, err
@@ -107,7 +107,7 @@ func (f *Files) read(r records.Record) (State, stamps, error) {
 			return State{}, nil, step("sync the folder", err)
 		}
 	}
-	return l.read(dir)
+	return l.readState(dir)
 }
 
 // Apply makes the changes. When it returns nil, they survive a crash of the
@@ -123,7 +123,7 @@ func (f *Files) Apply(ctx context.Context, r records.Record, c Changes) (records
 	undo := func() {}
 	if !c.Empty() {
 		var err error
-		if undo, err = f.budget.take(r.Spec.Key, c.Parts); err != nil {
+		if undo, err = f.budget.reserve(r.Spec.Key, c.Parts); err != nil {
 			return r.Status.Sight, f.failed(r.Spec, err)
 		}
 	}
@@ -143,7 +143,7 @@ func (f *Files) apply(r records.Record, c Changes) (stamps, error) {
 		return nil, err
 	}
 	if c.Parts != nil {
-		if err := l.check(c.Parts); err != nil {
+		if err := l.checkParts(c.Parts); err != nil {
 			return nil, err
 		}
 	}

@@ -22,7 +22,7 @@ type folder interface {
 	create(name string) (file, error) // new, 0600, for writing
 	open(name string) (file, error)   // for reading; does not block
 	lstat(name string) (fs.FileInfo, error)
-	list() ([]fs.DirEntry, error) // sorted by name
+	listEntries() ([]fs.DirEntry, error) // sorted by name
 	symlink(target, name string) error
 	readlink(name string) (string, error)
 	rename(from, to string) error
@@ -89,7 +89,7 @@ func (d osFolder) open(name string) (file, error) {
 
 func (d osFolder) lstat(name string) (fs.FileInfo, error) { return d.root.Lstat(name) }
 
-func (d osFolder) list() ([]fs.DirEntry, error) {
+func (d osFolder) listEntries() ([]fs.DirEntry, error) {
 	f, err := d.root.Open(".")
 	if err != nil {
 		return nil, err

@@ -22,9 +22,9 @@ type layout interface {
 	// enter opens the folder, once for a whole change. It stays the same folder
 	// even if a symlink replaces it.
 	enter(root folder) (folder, error)
-	// check returns the faults in parts. It touches no files.
-	check(parts map[string]secret.Value) error
-	read(dir folder) (State, stamps, error)
+	// checkParts returns the faults in parts. It touches no files.
+	checkParts(parts map[string]secret.Value) error
+	readState(dir folder) (State, stamps, error)
 	// write returns no stamps if it changed no part.
 	write(dir folder, c Changes) (stamps, error)
 	remove(dir folder) error

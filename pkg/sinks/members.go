@@ -36,9 +36,9 @@ func (m memo) name(what string) string {
 	return safefile.TempPrefix + what + "-" + hex.EncodeToString(sum[:16])
 }
 
-// read reads a record into to. It ignores an unreadable record, because the
+// readRecord reads a record into to. It ignores an unreadable record, because the
 // application can also write to the folder.
-func (m memo) read(dir folder, what string, to any) {
+func (m memo) readRecord(dir folder, what string, to any) {
 	info, err := dir.lstat(m.name(what))
 	if err != nil || !info.Mode().IsRegular() {
 		return
@@ -49,12 +49,12 @@ func (m memo) read(dir folder, what string, to any) {
 }
 
 func (m memo) members(dir folder) (ids []string) {
-	m.read(dir, memoMembers, &ids)
+	m.readRecord(dir, memoMembers, &ids)
 	return ids
 }
 
 func (m memo) sets(dir folder) (sets map[string]targets.DeliveredSet) {
-	m.read(dir, memoSets, &sets)
+	m.readRecord(dir, memoSets, &sets)
 	return sets
 }
 
@@ -63,7 +63,7 @@ func (m memo) sets(dir folder) (sets map[string]targets.DeliveredSet) {
 func (m memo) write(dir folder, what string, text []byte) error {
 	var is json.RawMessage
 	if len(text) > 0 {
-		if m.read(dir, what, &is); bytes.Equal(text, is) {
+		if m.readRecord(dir, what, &is); bytes.Equal(text, is) {
 			return nil
 		}
 		_, err := replace(dir, m.name(what), text, m.how)
@@ -95,8 +95,8 @@ func (m memo) forget(dir folder) error {
 	return errors.Join(m.write(dir, memoMembers, nil), m.write(dir, memoSets, nil))
 }
 
-// note writes the records that c sets, for unchanged content.
-func (m memo) note(dir folder, c Changes) error {
+// writeRecords writes the records that c sets, for unchanged content.
+func (m memo) writeRecords(dir folder, c Changes) error {
 	var errs []error
 	if c.Members != nil {
 		errs = append(errs, m.writeMembers(dir, c.Members))
@@ -127,5 +127,5 @@ func (m memo) around(dir folder, c Changes, change func() error) error {
 	if err := change(); err != nil {
 		return err
 	}
-	return m.note(dir, c)
+	return m.writeRecords(dir, c)
 }

@@ -22,16 +22,16 @@ func (p plain) memo() memo     { return memo{p.name(), p.how} }
 
 func (p plain) enter(root folder) (folder, error) { return enter(root, p.folder()) }
 
-func (p plain) check(parts map[string]secret.Value) error {
+func (p plain) checkParts(parts map[string]secret.Value) error {
 	if _, ok := parts[WholeFile]; !ok || len(parts) != 1 {
 		return errors.New("a file has exactly one part")
 	}
 	return checkSize(parts)
 }
 
-// read treats a symlink, a FIFO and a socket as absent. It follows and opens none
+// readState treats a symlink, a FIFO and a socket as absent. It follows and opens none
 // of them, and a write replaces them.
-func (p plain) read(dir folder) (State, stamps, error) {
+func (p plain) readState(dir folder) (State, stamps, error) {
 	info, err := dir.lstat(p.name())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -61,7 +61,7 @@ func (p plain) read(dir folder) (State, stamps, error) {
 
 func (p plain) write(dir folder, c Changes) (stamps, error) {
 	if c.Empty() {
-		return nil, p.memo().note(dir, c)
+		return nil, p.memo().writeRecords(dir, c)
 	}
 	if _, err := p.replaceable(dir); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (p plain) replaceable(dir folder) (there bool, err error) {
 }
 
 func (p plain) leftovers(dir folder) ([]string, error) {
-	entries, err := dir.list()
+	entries, err := dir.listEntries()
 	if err != nil {
 		return nil, step("list the folder", err)
 	}

@@ -27,9 +27,9 @@ type stamps map[string]stamp
 // end terminates each name in a text. File names cannot contain it.
 const end = "\x00"
 
-// text returns the stamps in the order of their names. Comparisons with the current
+// encode returns the stamps in the order of their names. Comparisons with the current
 // state use this order.
-func (s stamps) text() string {
+func (s stamps) encode() string {
 	var text []byte
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		text = s[name].append(append(append(text, name...), end...))
@@ -42,7 +42,7 @@ func (s stamps) text() string {
 // unchanged.
 func sightOf(r records.Record, now stamps) records.Sight {
 	status := r.Status
-	after := records.Sight{Version: sight{r.Spec.File.Path, r.Spec.Format, now.text()}.version(), Former: status.Former}
+	after := records.Sight{Version: sight{r.Spec.File.Path, r.Spec.Format, now.encode()}.version(), Former: status.Former}
 	if last, ok := parseSight(status.Version); ok && !last.at(r.Spec) &&
 		status.Ours && !status.WriteFailed && !status.RemovalFailed && last.there() {
 		after.Former = append(after.Former[:len(after.Former):len(after.Former)], status.Version)

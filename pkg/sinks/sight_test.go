@@ -11,7 +11,7 @@ func TestASightShowsWhatWasSeen(t *testing.T) {
 	larger := file
 	larger.GID++
 	for _, seen := range []stamps{{}, {"db": {}}, {"a b/ü": file, "a b/ü/c": {}}} {
-		s, ok := parseSight(sight{"a b/ü", targets.FormatYAML, seen.text()}.version())
+		s, ok := parseSight(sight{"a b/ü", targets.FormatYAML, seen.encode()}.version())
 		if !ok || s.path != "a b/ü" || s.format != targets.FormatYAML {
 			t.Errorf("read as %+v (%v)", s, ok)
 		}

@@ -29,14 +29,14 @@ import (
 // version current, and the leftovers make the next State stale.
 func (d directory) write(dir folder, c Changes) (made stamps, err error) {
 	if c.Empty() {
-		return nil, d.memo().note(dir, c)
+		return nil, d.memo().writeRecords(dir, c)
 	}
 	err = d.memo().around(dir, c, func() error {
 		made, err = d.swap(dir, c)
 		return err
 	})
 	if made != nil {
-		made[d.path] = look(dir, ".")
+		made[d.path] = stampAt(dir, ".")
 	}
 	return made, err
 }
@@ -130,12 +130,12 @@ func (d directory) fill(dir folder, version string, parts map[string]secret.Valu
 		if err := syncFolder(sub, name); err != nil {
 			return nil, step("sync the folder "+name, err)
 		}
-		made[path.Join(at, name)] = look(sub, name)
+		made[path.Join(at, name)] = stampAt(sub, name)
 	}
 	if err := sub.sync(); err != nil {
 		return nil, step("sync the folder "+version, err)
 	}
-	made[at] = look(dir, version)
+	made[at] = stampAt(dir, version)
 	return made, nil
 }
 

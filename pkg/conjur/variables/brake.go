@@ -225,7 +225,7 @@ func (m *memory) announce(h *hold, state HoldState) {
 // holdEvents returns the events since the last time, at the end of a call. decides
 // is true for a poll, or for a fetch if there are no polls.
 func (m *memory) holdEvents(decides bool) (events []HoldEvent) {
-	now, uses := time.Now(), m.usesIf(func() bool { return m.hold != nil })
+	now, uses := time.Now(), m.usersWhenDue(func() bool { return m.hold != nil })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.review(now)

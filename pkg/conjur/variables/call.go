@@ -16,18 +16,18 @@ type call struct {
 	budget int      // requests left, besides the first for each sound chunk
 	more   int      // added to the budget when it is spent, if Conjur was heard
 	// stop is the reason to send no more requests in this call, or nil.
-	stop     error
-	anyGood  bool  // a request for values succeeded
-	heard    bool  // anyGood, or another answer that only Conjur gives
-	before   int32 // preceding calls in a row that searched in vain
-	sampled  bool  // the single permitted sample was requested
-	refused  bool  // a batch or variable was refused
-	bare500s int   // bare 500 answers while none was good
-	refusals int   // of batches
-	looked   bool  // at the list of variables
-	afresh   bool  // idle connections were closed
-	whoami   map[*conjur.Token]identity
-	controls map[*conjur.Token]error // result of a check that must be answered yes
+	stop           error
+	anyGood        bool  // a request for values succeeded
+	conjurAnswered bool  // anyGood, or another answer that only Conjur gives
+	before         int32 // preceding calls in a row that searched in vain
+	sampleSpent    bool  // the single permitted sample was requested
+	refused        bool  // a batch or variable was refused
+	bare500s       int   // bare 500 answers while none was good
+	refusals       int   // of batches
+	listRead       bool  // the list of variables was read
+	reconnected    bool  // idle connections were closed
+	whoami         map[*conjur.Token]identity
+	controls       map[*conjur.Token]error // result of a check that must be answered yes
 }
 
 const (
@@ -62,7 +62,7 @@ func (c *Client) begin(ctx context.Context, ids []string) *call {
 
 // left returns the requests that are left in the budget.
 func (k *call) left() int {
-	if k.budget <= 0 && k.heard {
+	if k.budget <= 0 && k.conjurAnswered {
 		k.budget, k.more = k.budget+k.more, 0
 	}
 	return k.budget
@@ -135,7 +135,7 @@ func (k *call) asides(ids []string, reserve int, h handler) (asked []string) {
 		if k.stop != nil || k.left() <= reserve || !k.worthwhile() || !k.pay(k.memory.trustOf(id)) {
 			return ids[:i]
 		}
-		h.single(id, k.read(id, ""))
+		h.single(id, k.readVariable(id, ""))
 	}
 	return ids
 }

@@ -96,7 +96,7 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
-	pages, err := c.read(ctx)
+	pages, err := c.readPages(ctx)
 	if err != nil {
 		return false, fmt.Errorf("listing the variables: %w", err)
 	}
@@ -161,8 +161,8 @@ func (c *Catalog) reportUnset(unset map[string]bool) {
 		zap.Int("variables", len(ids)), zap.Strings("names", ids[:min(len(ids), mostNamed)]))
 }
 
-// read requests all pages, up to the first one that is not full.
-func (c *Catalog) read(ctx context.Context) (pages []page, err error) {
+// readPages requests all pages, up to the first one that is not full.
+func (c *Catalog) readPages(ctx context.Context) (pages []page, err error) {
 	for len(pages) < c.mostPages {
 		var known page
 		if len(pages) < len(c.pages) {

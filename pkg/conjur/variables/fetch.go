@@ -75,10 +75,10 @@ func (l *load) askTogether(q question) {
 	}
 	chunks := q.chunks(l.room(), l.encodedLen)
 	for len(chunks) > 0 {
-		next, looked := chunks[0], l.looked
+		next, looked := chunks[0], l.listRead
 		chunks = chunks[1:]
 		l.narrow(next, l)
-		if l.looked && !looked { // the list now says what probably exists
+		if l.listRead && !looked { // the list now says what probably exists
 			rest := l.memory.sort(idsOf(chunks))
 			chunks = rest.chunks(l.room(), l.encodedLen)
 		}

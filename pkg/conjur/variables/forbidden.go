@@ -18,7 +18,7 @@ const anyGateway = "which any gateway may say, as it may the 403 for the value; 
 // on the same variable that makes it visible. One asks about a variable that was
 // found in the same call.
 func (k *call) forbid(id, role string, t *conjur.Token) error {
-	switch r := k.check(id, conjur.Execute, t); {
+	switch r := k.checkPrivilege(id, conjur.Execute, t); {
 	case r.Token == nil:
 		return r.Err
 	case r.Form == conjur.Missing, r.Form == conjur.Given:
@@ -32,8 +32,8 @@ func (k *call) forbid(id, role string, t *conjur.Token) error {
 	return k.control(t)
 }
 
-// check asks whether this identity has a privilege on a variable.
-func (k *call) check(id, privilege string, t *conjur.Token) conjur.Reading {
+// checkPrivilege asks whether this identity has a privilege on a variable.
+func (k *call) checkPrivilege(id, privilege string, t *conjur.Token) conjur.Reading {
 	return k.probed(k.conjur.Check(k.ctx, t, id, privilege))
 }
 
@@ -49,7 +49,7 @@ func (k *call) seen(id, role string, t *conjur.Token) error {
 		return r.Because("by which this identity may read it, which contradicts the 403 for its value")
 	}
 	for _, p := range otherPrivileges(about.Permissions) {
-		r = k.check(id, p, t)
+		r = k.checkPrivilege(id, p, t)
 		if r.Token == nil {
 			return r.Err
 		}
@@ -57,7 +57,7 @@ func (k *call) seen(id, role string, t *conjur.Token) error {
 			return nil
 		}
 	}
-	k.heard = true // Conjur answered, although the answer proves nothing
+	k.conjurAnswered = true // Conjur answered, although the answer proves nothing
 	return r.Because("whatever privilege was asked about, so that its no means nothing")
 }
 
@@ -87,7 +87,7 @@ func (k *call) control(t *conjur.Token) error {
 	if !ok {
 		return nil
 	}
-	r := k.check(id, conjur.Execute, t)
+	r := k.checkPrivilege(id, conjur.Execute, t)
 	if r.Form != conjur.Given {
 		k.controls[t] = r.Because("though its value was given, so a no to the check of another variable means nothing")
 	} else {

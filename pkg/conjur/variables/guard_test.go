@@ -65,7 +65,7 @@ func TestQuietWaitDoesNotPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(complete(Rules{Confirmations: 2}))
 		for _, id := range []string{"a", "b", "c", "d", "x"} {
-			m.present(id, m.step())
+			m.seenUndelivered(id, m.step())
 		}
 		for range 2 {
 			time.Sleep(time.Second)
@@ -76,7 +76,7 @@ func TestQuietWaitDoesNotPass(t *testing.T) {
 			t.Errorf("after an hour of silence: %v", a.Err)
 		}
 		for _, id := range []string{"a", "b", "c", "d"} {
-			m.present(id, m.step())
+			m.seenUndelivered(id, m.step())
 		}
 		if a := m.suspect("x", byToken(m, time.Now())); a.Verdict != Gone {
 			t.Errorf("when the others are known to be there: %v", a.Err)

@@ -83,9 +83,9 @@ func newMemory(r Rules) *memory {
 	return m
 }
 
-// usesIf returns who uses the variables if that is needed, which due says with the
+// usersWhenDue returns who uses the variables if that is needed, which due says with the
 // lock held. Without it, who answers is asked.
-func (m *memory) usesIf(due func() bool) map[string]Use {
+func (m *memory) usersWhenDue(due func() bool) map[string]Use {
 	m.mu.Lock()
 	ask := m.users != nil && due()
 	m.mu.Unlock()

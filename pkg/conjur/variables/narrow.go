@@ -73,10 +73,10 @@ func (n *narrowing) next(p *part) {
 // paid reports whether the budget pays for a request for the part.
 func (p *part) paid() bool { return p.sick || p.presumed }
 
-// charge charges the budget for a part that was never found, and was not found now
+// payForMissing charges the budget for a part that was never found, and was not found now
 // either. Finding a variable is free. Otherwise the budget would limit how many
 // variables a process can start with.
-func (n *narrowing) charge(p *part) {
+func (n *narrowing) payForMissing(p *part) {
 	if p.trust > proven && !p.paid() {
 		n.pay(p.trust)
 	}
@@ -101,7 +101,7 @@ func (n *narrowing) halve(p *part, refused bool) {
 func (n *narrowing) ask(p *part) {
 	v := n.batch(p.chunk)
 	if v.Form == conjur.Given || v.Form == conjur.Unchanged {
-		n.anyGood, n.heard, n.progress, p.sick = true, true, true, false
+		n.anyGood, n.conjurAnswered, n.progress, p.sick = true, true, true, false
 		n.trouble.End()
 		if p.twin != nil {
 			p.twin.presumed = true
@@ -110,7 +110,7 @@ func (n *narrowing) ask(p *part) {
 		n.h.values(p.chunk, v)
 		return
 	}
-	n.charge(p)
+	n.payForMissing(p)
 	switch v.Form {
 	case conjur.Missing:
 		n.name(p, v.Missing)
@@ -131,7 +131,7 @@ func (n *narrowing) name(p *part, culprits []string) {
 	for _, id := range culprits {
 		n.memory.setAside(id, n.step)
 	}
-	n.progress, n.heard = true, true
+	n.progress, n.conjurAnswered = true, true
 	if n.h.perVariable(p.IDs) {
 		return
 	}
@@ -182,9 +182,9 @@ func (n *narrowing) shorten(p *part, r conjur.Reading) {
 // alone requests one variable individually.
 func (n *narrowing) alone(p *part) {
 	id := p.IDs[0]
-	r := n.read(id, p.etag)
+	r := n.readVariable(id, p.etag)
 	if r.Verdict != Found {
-		n.charge(p)
+		n.payForMissing(p)
 	}
 	n.h.single(id, r)
 	if n.memory.isAside(id) {
@@ -225,7 +225,7 @@ func (n *narrowing) consult(ch *chunk) bool {
 		return false
 	}
 	if ch.trust < unlisted {
-		n.look(ch.IDs)
+		n.refreshList(ch.IDs)
 		if n.stop != nil {
 			return false
 		}
@@ -251,11 +251,11 @@ func (n *narrowing) consult(ch *chunk) bool {
 	return true
 }
 
-// look reads the list of variables, again if it is old. Refused variables that are
+// refreshList reads the list of variables, again if it is old. Refused variables that are
 // not listed lose their trust for now.
-func (k *call) look(refused []string) {
-	if !k.looked && !k.looks.On() {
-		k.looked = true
+func (k *call) refreshList(refused []string) {
+	if !k.listRead && !k.looks.On() {
+		k.listRead = true
 		k.looks.Begin(leastBetweenLooks)
 		_, err := k.list.Refresh(k.ctx)
 		if gone, ok := errors.AsType[*conjur.IdentityError](err); ok {
@@ -286,7 +286,7 @@ var errFruitless = errors.New("not requested, because earlier requests were refu
 // end ends a call.
 func (k *call) end(isPoll bool) {
 	switch {
-	case k.heard:
+	case k.conjurAnswered:
 		k.fruitless.Store(0)
 	case k.refused:
 		k.fruitless.Add(1)
@@ -298,14 +298,14 @@ func (k *call) end(isPoll bool) {
 // on earlier calls the answer is always, once per call, or never.
 func (k *call) worthwhile() bool {
 	n := k.before
-	if k.heard || n == 0 {
+	if k.conjurAnswered || n == 0 {
 		return true
 	}
 	k.refused = true // even if nothing else is requested
-	if k.sampled || n&(n-1) != 0 && n%longestUnsampled != 0 {
+	if k.sampleSpent || n&(n-1) != 0 && n%longestUnsampled != 0 {
 		return false
 	}
-	k.sampled = true
+	k.sampleSpent = true
 	return true
 }
 
@@ -313,14 +313,14 @@ func (k *call) worthwhile() bool {
 // earlier searches were in vain, the variable with the oldest request decides.
 func (k *call) searchable(ids []string) bool {
 	switch {
-	case k.heard || k.before == 0:
+	case k.conjurAnswered || k.before == 0:
 		return true
 	case !k.worthwhile() || !k.pay(proven):
 		return false
 	}
-	r := k.read(k.memory.longestUnasked(ids), "")
+	r := k.readVariable(k.memory.longestUnasked(ids), "")
 	r.Value.Wipe()
-	return k.heard
+	return k.conjurAnswered
 }
 
 // longestUnasked returns the variable with the oldest individual request.

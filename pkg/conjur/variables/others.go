@@ -10,10 +10,10 @@ import (
 // set aside may get the verdict Gone, while the brake knows too little about the
 // others. If polls run, they have determined that already.
 func (l *load) askOthers(ids, aside []string) {
-	if !slices.ContainsFunc(aside, l.memory.needsOthers) {
+	if !slices.ContainsFunc(aside, l.memory.proofNeedsRest) {
 		return
 	}
-	others := l.memory.others(ids)
+	others := l.memory.usedExcept(ids)
 	if len(others) == 0 {
 		return
 	}
@@ -32,14 +32,14 @@ type presence struct{ *call }
 func (p presence) values(_ *chunk, r conjur.Values) {
 	for id, v := range r.Found {
 		v.Wipe()
-		p.memory.present(id, p.step)
+		p.memory.seenUndelivered(id, p.step)
 	}
 }
 
 func (p presence) single(id string, r reading) {
 	if r.Verdict == Found {
 		r.Value.Wipe()
-		p.memory.present(id, p.step)
+		p.memory.seenUndelivered(id, p.step)
 	}
 }
 
@@ -48,8 +48,8 @@ func (presence) unknown([]string, error) {}
 // The route with an answer per variable is only for requests by callers.
 func (presence) perVariable([]string) bool { return false }
 
-// others returns the variables in use that are not in those, which is sorted.
-func (m *memory) others(those []string) (ids []string) {
+// usedExcept returns the variables in use that are not in those, which is sorted.
+func (m *memory) usedExcept(those []string) (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, v := range m.vars {
@@ -61,20 +61,20 @@ func (m *memory) others(those []string) (ids []string) {
 	return ids
 }
 
-// present records that a variable was found without being delivered.
-func (m *memory) present(id string, call uint64) {
+// seenUndelivered records that a variable was found without being delivered.
+func (m *memory) seenUndelivered(id string, call uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.found(m.get(id), call)
 }
 
-// needsOthers reports whether the next answer about a variable may complete its
+// proofNeedsRest reports whether the next answer about a variable may complete its
 // proof, and only missing knowledge about the others would hold it back.
-func (m *memory) needsOthers(id string) bool {
+func (m *memory) proofNeedsRest(id string) bool {
 	if _, due := m.newerThan(id); !due {
 		return false
 	}
-	uses := m.usesIf(func() bool { return true })
+	uses := m.usersWhenDue(func() bool { return true })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v, brake := m.vars[id], m.rules.Brake

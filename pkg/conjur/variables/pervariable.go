@@ -53,7 +53,7 @@ func (l *load) askValues(ids []string) bool {
 	}
 	for _, id := range ids {
 		if value, ok := v.Found[id]; ok {
-			l.anyGood, l.heard = true, true
+			l.anyGood, l.conjurAnswered = true, true
 			l.found(id, value)
 		} else if v.Bad[id] != nil {
 			l.unknown([]string{id}, v.Bad[id])

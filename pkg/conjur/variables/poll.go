@@ -35,7 +35,7 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	q := c.memory.sort(ids)
 	p := &poll{call: c.begin(ctx, ids)}
 	if len(q.aside) > p.budget { // the list shows which ones to ask about first
-		p.look(nil)
+		p.refreshList(nil)
 		q = c.memory.sort(ids)
 	}
 	if unsteady {

@@ -35,7 +35,7 @@ func (s *suspicion) first() time.Time { return s.times[0] }
 // suspect records one observation that a variable is gone. It returns the state of
 // the proof: a *SuspectError, a *HeldError or a *GoneError.
 func (m *memory) suspect(id string, o observation) Answer {
-	now, uses := time.Now(), m.usesIf(func() bool { return m.vars[id] != nil && m.vars[id].suspicion != nil || m.rules.Confirmations == 1 })
+	now, uses := time.Now(), m.usersWhenDue(func() bool { return m.vars[id] != nil && m.vars[id].suspicion != nil || m.rules.Confirmations == 1 })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.get(id)

@@ -16,7 +16,7 @@ type reading struct {
 	same bool   // the ETag still matches: Found, but without Value
 }
 
-// read requests one variable individually. With an ETag the request is conditional.
+// readVariable requests one variable individually. With an ETag the request is conditional.
 //
 // It collects the proof of "gone". The server answers 404 with the variable's name
 // if the variable does not exist, is empty or is invisible. It answers 403 without
@@ -24,7 +24,7 @@ type reading struct {
 // nothing. The 404 must have the server's own format and name this variable. A
 // proxy may also answer 403 (see forbid). In both cases /whoami must confirm our
 // identity with the same token.
-func (k *call) read(id, etag string) reading {
+func (k *call) readVariable(id, etag string) reading {
 	k.memory.askedSingly(id)
 	if k.memory.suspects(id) {
 		k.reconnect()
@@ -39,14 +39,14 @@ func (k *call) read(id, etag string) reading {
 	}
 	switch v.Form {
 	case conjur.Given:
-		k.anyGood, k.heard = true, true
+		k.anyGood, k.conjurAnswered = true, true
 		return reading{Answer: Answer{Verdict: Found, Value: v.Found[id]}, etag: v.ETag}
 	case conjur.Unchanged:
-		k.anyGood, k.heard = true, true
+		k.anyGood, k.conjurAnswered = true, true
 		return reading{Answer: Answer{Verdict: Found}, etag: v.ETag, same: true}
 	case conjur.Missing, conjur.Forbidden:
 		k.refused = true
-		k.heard = k.heard || v.Form == conjur.Missing
+		k.conjurAnswered = k.conjurAnswered || v.Form == conjur.Missing
 		return k.prove(id, reasonOf(v), v.Token)
 	case conjur.Formless:
 		return k.readByBatch(id, v.Err)
@@ -60,8 +60,8 @@ func (k *call) read(id, etag string) reading {
 // reconnect makes the next request of this call use a new connection, once. Behind
 // a load balancer that may lead to another server, because one of them may lag.
 func (k *call) reconnect() {
-	if !k.afresh {
-		k.afresh = true
+	if !k.reconnected {
+		k.reconnected = true
 		k.conjur.Reconnect()
 	}
 }
@@ -89,7 +89,7 @@ func (k *call) readByBatch(id string, cause error) reading {
 	value, ok := v.Found[id]
 	switch {
 	case ok:
-		k.anyGood, k.heard = true, true
+		k.anyGood, k.conjurAnswered = true, true
 		return reading{Answer: Answer{Verdict: Found, Value: value}}
 	case v.Form == conjur.Down:
 		k.stop = v.Err
@@ -106,7 +106,7 @@ func (k *call) prove(id string, reason Reason, t *conjur.Token) reading {
 	if who.err != nil {
 		return reading{Answer: unknown(who.err)}
 	}
-	k.heard = true
+	k.conjurAnswered = true
 	return reading{Answer: k.memory.suspect(id, observation{reason: reason, identity: who.Name, issued: t.Issued(), call: k.step})}
 }
 

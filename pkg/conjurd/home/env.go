@@ -19,8 +19,8 @@ type address struct {
 	URL     string `json:"url,omitempty"` // unknown before the first Serve
 }
 
-// note writes the address file for Env.
-func (h *home) note(url string) error {
+// writeAddress writes the address file for Env.
+func (h *home) writeAddress(url string) error {
 	text, err := json.Marshal(address{h.server.Account(), url})
 	if err != nil {
 		return err

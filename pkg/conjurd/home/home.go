@@ -74,7 +74,7 @@ func Init(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	err = h.note("")
+	err = h.writeAddress("")
 	h.print(out, "")
 	return errors.Join(err, h.close())
 }
@@ -114,7 +114,7 @@ func Serve(ctx context.Context, o Options, out io.Writer) (err error) {
 		defer h.followKey()()
 	}
 	url := scheme + h.reachable(ln.Addr())
-	if err := h.note(url); err != nil {
+	if err := h.writeAddress(url); err != nil {
 		return err
 	}
 	h.print(out, url)

@@ -62,7 +62,7 @@ func (i *Inbox) Await(ctx context.Context, key []byte, wait time.Duration, reque
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for {
-		certificate, why := i.read(key)
+		certificate, why := i.readCertificate(key)
 		if why == nil {
 			return certificate, nil
 		}
@@ -90,8 +90,8 @@ func (i *Inbox) close() {
 	_ = os.Remove(i.path)
 }
 
-// read returns the certificate for the key, once it has arrived.
-func (i *Inbox) read(key []byte) (*x509.Certificate, error) {
+// readCertificate returns the certificate for the key, once it has arrived.
+func (i *Inbox) readCertificate(key []byte) (*x509.Certificate, error) {
 	text, err := safefile.Read(i.path, maxText)
 	if err != nil {
 		return nil, err

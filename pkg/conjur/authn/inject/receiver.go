@@ -45,7 +45,7 @@ func (r Receiver) Receive() (status int, err error) {
 	if err := r.checkCall(); err != nil {
 		return StatusRefused, err
 	}
-	text, err := r.read()
+	text, err := r.readScript()
 	if errors.Is(err, errIncomplete) {
 		return StatusFailed, err
 	}
@@ -82,9 +82,9 @@ func (r Receiver) checkCall() error {
 
 var errIncomplete = fmt.Errorf("no whole script within %v", feedTime)
 
-// read reads the script. It stops at the end of the input. Because that end may not
+// readScript reads the script. It stops at the end of the input. Because that end may not
 // come, it also stops when the script is complete and nothing follows.
-func (r Receiver) read() ([]byte, error) {
+func (r Receiver) readScript() ([]byte, error) {
 	deadline := time.Now().Add(feedTime)
 	buf := make([]byte, 0, maxText+1)
 	for {

@@ -40,7 +40,7 @@ func statementNode(st Statement) *yaml.Node {
 	}
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!" + st.Tag}
 	for _, f := range st.Fields {
-		n.Content = append(n.Content, text(f.Name), valueNode(f.Value))
+		n.Content = append(n.Content, encodeString(f.Name), valueNode(f.Value))
 	}
 	return n
 }
@@ -48,7 +48,7 @@ func statementNode(st Statement) *yaml.Node {
 func valueNode(v any) *yaml.Node {
 	switch v := v.(type) {
 	case string:
-		return text(v)
+		return encodeString(v)
 	case Ref:
 		return tagged(v.Kind, v.ID)
 	case []Statement:
@@ -59,7 +59,7 @@ func valueNode(v any) *yaml.Node {
 	case []string:
 		n.Style = yaml.FlowStyle
 		for _, s := range v {
-			n.Content = append(n.Content, text(s))
+			n.Content = append(n.Content, encodeString(s))
 		}
 	case []Ref:
 		for _, r := range v {
@@ -68,15 +68,15 @@ func valueNode(v any) *yaml.Node {
 	case []Annotation:
 		n.Kind = yaml.MappingNode
 		for _, a := range v {
-			n.Content = append(n.Content, text(a.Name), text(a.Value))
+			n.Content = append(n.Content, encodeString(a.Name), encodeString(a.Value))
 		}
 	}
 	return n
 }
 
-// text encodes a string. It quotes a string that YAML 1.1 would also read as
+// encodeString encodes a string. It quotes a string that YAML 1.1 would also read as
 // another type.
-func text(s string) *yaml.Node {
+func encodeString(s string) *yaml.Node {
 	n := &yaml.Node{}
 	if n.Encode(s) != nil { // a string always encodes
 		n.SetString(s)

@@ -43,7 +43,7 @@ func Parse(ns Namespace, text []byte) (*Statements, error) {
 	}
 	switch top := doc.Content[0]; top.Kind {
 	case yaml.SequenceNode:
-		return p.out, p.list(ns, top, 0)
+		return p.out, p.readStatements(ns, top, 0)
 	case yaml.MappingNode:
 		return nil, keyOf(top).errorf("Unexpected mapping")
 	default:
@@ -70,8 +70,8 @@ type parser struct {
 	items  int
 }
 
-// list reads a list of statements and flattens nested lists.
-func (p *parser) list(ns Namespace, list *yaml.Node, depth int) error {
+// readStatements reads a list of statements and flattens nested lists.
+func (p *parser) readStatements(ns Namespace, list *yaml.Node, depth int) error {
 	if depth > maxDepth {
 		return placeOf(list).errorf("the policy is nested too deeply")
 	}
@@ -83,7 +83,7 @@ func (p *parser) list(ns Namespace, list *yaml.Node, depth int) error {
 			return err
 		}
 		if item.Kind == yaml.SequenceNode && !isTagged(item) {
-			err = p.list(ns, item, depth+1)
+			err = p.readStatements(ns, item, depth+1)
 		} else {
 			err = p.statement(ns, at, item, depth)
 		}

@@ -32,7 +32,7 @@ var known = []string{
 // record reads a declaration: a bare id, or attributes.
 func (p *parser) record(ns Namespace, kind string, at place, n *yaml.Node, depth int) error {
 	d := declaration{p: p, ns: ns, kind: kind, at: at}
-	if err := d.read(n); err != nil {
+	if err := d.readNode(n); err != nil {
 		return err
 	}
 	path, err := p.path(ns, kind, at, n, d.id)
@@ -62,7 +62,7 @@ func (p *parser) record(ns Namespace, kind string, at place, n *yaml.Node, depth
 	if d.body == nil {
 		return nil
 	}
-	return p.list(Namespace{ns.Account, rec.ID.ID()}, d.body, depth+1)
+	return p.readStatements(Namespace{ns.Account, rec.ID.ID()}, d.body, depth+1)
 }
 
 // missingOption is the genuine server's message in places where its error handling
@@ -95,8 +95,8 @@ type declaration struct {
 	body        *yaml.Node
 }
 
-// read reads the node of a declaration, or a reference in its place.
-func (d *declaration) read(n *yaml.Node) error {
+// readNode reads the node of a declaration, or a reference in its place.
+func (d *declaration) readNode(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		d.id = n.Value
 		return nil
@@ -111,7 +111,7 @@ func (d *declaration) attribute(key string, k, v *yaml.Node) (err error) {
 	}
 	switch key {
 	case "id":
-		d.id, err = text(key, v)
+		d.id, err = stringAttribute(key, v)
 	case "owner":
 		if !isNull(v) {
 			d.owner, err = d.p.role(d.ns, "Role", key, v)
@@ -129,7 +129,7 @@ func (d *declaration) attribute(key string, k, v *yaml.Node) (err error) {
 	case "uidnumber", "gidnumber":
 		err = d.imply(key, v, integer)
 	default: // kind, mime_type
-		err = d.imply(key, v, text)
+		err = d.imply(key, v, stringAttribute)
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func (p *parser) reference(ns Namespace, want, attribute string, v *yaml.Node) (
 		return "", "", at.expected(want, attribute, className(kind))
 	}
 	d := declaration{p: p, ns: ns, kind: kind, at: at}
-	if err := d.read(v); err != nil {
+	if err := d.readNode(v); err != nil {
 		return "", "", err
 	}
 	path, err = p.path(ns, kind, at, v, d.id)

@@ -127,8 +127,8 @@ func annotationText(name string, n *yaml.Node, depth int, visits *int) (string, 
 	return "[" + strings.Join(items, ", ") + "]", nil
 }
 
-// text reads an attribute that must be a string.
-func text(attribute string, n *yaml.Node) (string, error) {
+// stringAttribute reads an attribute that must be a string.
+func stringAttribute(attribute string, n *yaml.Node) (string, error) {
 	n = unalias(n)
 	switch {
 	case isTagged(n):
@@ -151,7 +151,7 @@ func text(attribute string, n *yaml.Node) (string, error) {
 // texts reads one string, or a list of strings.
 func texts(attribute string, n *yaml.Node) ([]string, error) {
 	return each(n, func(item *yaml.Node) (string, error) {
-		s, err := text(attribute, item)
+		s, err := stringAttribute(attribute, item)
 		if err == nil && s == "" {
 			err = placeOf(item).errorf("the field '%s' has an empty item", attribute)
 		}

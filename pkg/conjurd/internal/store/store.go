@@ -229,13 +229,13 @@ func (s *Store) Close() (err error) {
 }
 
 // View runs f on a snapshot.
-func (s *Store) View(f func(*Tx) error) error { return s.look(f, false) }
+func (s *Store) View(f func(*Tx) error) error { return s.runInView(f, false) }
 
 // Try runs f on a snapshot that f may change. Nothing is written, and other
 // transactions do not wait.
-func (s *Store) Try(f func(*Tx) error) error { return s.look(f, true) }
+func (s *Store) Try(f func(*Tx) error) error { return s.runInView(f, true) }
 
-func (s *Store) look(f func(*Tx) error, writes bool) error {
+func (s *Store) runInView(f func(*Tx) error, writes bool) error {
 	if err := s.InPlace(); err != nil {
 		return err
 	}

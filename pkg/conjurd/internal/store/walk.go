@@ -127,7 +127,7 @@ type element struct {
 // tree walks the page and the pages below it. The first key of the page must equal
 // start, the key in its parent page. start is nil for a page without a parent.
 func (w *walk) tree(id uint64, start []byte, depth int, f func(element) error) error {
-	p, err := w.read(id)
+	p, err := w.readPage(id)
 	if err != nil {
 		return err
 	}
@@ -183,9 +183,9 @@ func elementOf(p []byte, kind uint16, i int) (e element, ok bool) {
 	return e, true
 }
 
-// read returns a page with its overflow pages. It rejects a page that was read
+// readPage returns a page with its overflow pages. It rejects a page that was read
 // before.
-func (w *walk) read(id uint64) ([]byte, error) {
+func (w *walk) readPage(id uint64) ([]byte, error) {
 	p := make([]byte, w.pageSize)
 	if id < 2 || id >= w.pages {
 		return nil, ErrDamaged
