@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+
+	"github.com/secretsync/syncer/internal/brief"
 )
 
 // domain is the prefix of the keys of Syncer's annotations.
@@ -79,7 +81,7 @@ func parseAnnotations(name string, data []byte, r *report) map[string]annotation
 		annotations[key] = annotation{value, line, err != nil}
 	}
 	if more := malformed - maxMalformed; more > 0 {
-		r.fail(name, "%d more lines cannot be read; is this a file of annotations?", more)
+		r.fail(name, "%s cannot be read; is this a file of annotations?", brief.Count(more, "more line"))
 	}
 	return annotations
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/internal/loopback"
 )
 
@@ -102,10 +103,10 @@ func (l *loader) clouded(it item, set RotatedSet) {
 		l.fail(it[name].object()["unused"].key, "the address of this account does not contain its project, which the Policy Analyzer needs; set project")
 	}
 	if set.Azure != nil && set.Every == 0 && set.Times == nil {
-		l.warn(it[name].key, "Azure ends a secret %v after its creation, and the set has no schedule; set every", set.Azure.Validity)
+		l.warn(it[name].key, "Azure ends a secret %s after its creation, and the set has no schedule; set every", brief.Duration(set.Azure.Validity))
 	}
 	if set.Azure != nil && set.Every > 0 && set.Azure.Validity < 2*set.Every {
-		l.fail(it[name].key, "Azure ends a secret %v after its creation, and Syncer makes the next one after %v; set validity to at least twice as long", set.Azure.Validity, set.Every)
+		l.fail(it[name].key, "Azure ends a secret %s after its creation, and Syncer makes the next one after %s; set validity to at least twice as long", brief.Duration(set.Azure.Validity), brief.Duration(set.Every))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/terminal"
@@ -25,7 +26,8 @@ func newConjurdCommand() *cobra.Command {
 		Long: `Serves the part of Conjur's API that its clients need, over TLS on loopback.
 With --dir, the server stores its data in that folder, encrypted; "conjurd init"
 prepares the folder. Without --dir, all data are lost when the server exits.
-"conjurd env" prints the settings of a client.`,
+It prints each refused log-in with the reason. "conjurd env" prints the settings
+of a client.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := readValues(&o, values, cmd.InOrStdin()); err != nil {
@@ -39,6 +41,7 @@ prepares the folder. Without --dir, all data are lost when the server exits.
 				defer client.Close()
 				o.Kubernetes = pods{client}
 			}
+			ignoreSignals(unix.SIGPIPE) // nobody may read the address
 			return home.Serve(cmd.Context(), o, cmd.OutOrStdout())
 		},
 	}

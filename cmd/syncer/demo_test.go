@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -71,5 +73,28 @@ func nothingLeft(t *testing.T, dir string) {
 	t.Helper()
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestDemoWhoseOutputIsClosed ends and leaves no folder, as before "head".
+func TestDemoWhoseOutputIsClosed(t *testing.T) {
+	for _, args := range [][]string{{"demo", "--for", "1h"}, {"demo", "--rotate"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(os.Args[0], args...)
+			cmd.Env, cmd.Stdout = []string{asCommand + "=1", "TMPDIR=" + dir}, write
+			_ = read.Close()
+			err = cmd.Run()
+			_ = write.Close()
+			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
+				t.Errorf("it ends with %v", err)
+			}
+			nothingLeft(t, dir)
+		})
 	}
 }

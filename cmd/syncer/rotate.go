@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/terminal"
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -250,7 +251,7 @@ func printReports(out io.Writer, reports []rotation.Report, format output.Format
 			broken = errLogged
 		}
 		for _, v := range r.Versions {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%v\n", r.Set, v.ID, v.State, time.Since(v.Since).Round(time.Second), v.Parts)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%v\n", r.Set, v.ID, v.State, brief.Duration(time.Since(v.Since).Round(time.Second)), v.Parts)
 		}
 	}
 	if format.ForPrograms() {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/internal/logs"
 	"github.com/secretsync/syncer/internal/output"
 	"github.com/secretsync/syncer/internal/terminal"
@@ -135,7 +136,7 @@ func lookAtSets(ctx context.Context, file string, out io.Writer, format output.F
 		}
 		since := "-"
 		if !report.Since.IsZero() {
-			since = time.Since(report.Since).Round(time.Second).String()
+			since = brief.Duration(time.Since(report.Since).Round(time.Second))
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", report.Set, cmp.Or(report.Stage, "-"), since, cmp.Or(report.Primary, "-"), oneLine(cmp.Or(report.Problem, report.WaitsFor)))
 	}

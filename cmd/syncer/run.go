@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"time"
@@ -77,11 +78,17 @@ its file. It prints the address of its status page, and never shows a value.
 With --rotate, it rotates a key instead, while two programs sign and verify tokens.
 
 Exit status: 0 only if every change arrived, or no token was rejected.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			ignoreSignals(unix.SIGPIPE, unix.SIGHUP) // the failed write ends it, and removes its folder
 			if rotation {
-				return demo.Rotate(cmd.Context(), cmd.OutOrStdout())
+				err = demo.Rotate(cmd.Context(), cmd.OutOrStdout())
+			} else {
+				err = demo.Run(cmd.Context(), life, cmd.OutOrStdout())
 			}
-			return demo.Run(cmd.Context(), life, cmd.OutOrStdout())
+			if errors.Is(err, unix.EPIPE) {
+				return errLogged // whoever closed the output knows
+			}
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&rotation, "rotate", false, "show the rotation of a key set")

@@ -109,3 +109,18 @@ func fill(w *world) []byte {
 	}
 	return bytes.Repeat([]byte{'x'}, int(fs.Bavail)*int(fs.Bsize))
 }
+
+// TestAMissingFolderEndsTheStart: its volume would not appear later.
+func TestAMissingFolderEndsTheStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Group("db", "json", "db/password")
+	if err := os.Remove(w.Path("secrets")); err != nil {
+		t.Fatal(err)
+	}
+	p := w.start()
+	p.Exit(1)
+	if len(p.Lines("Ending with an error", "mount a volume there, or make the folder")) != 1 {
+		t.Errorf("it says %s", p.Log())
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // The number of named items.
@@ -54,6 +55,28 @@ func Clip(text string, most int) string {
 
 // Input returns a part of an input for a message, because inputs may have any length.
 func Input(text string) string { return Clip(text, 200) }
+
+// Count returns a number with its noun, such as "1 value" or "2 values".
+func Count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// Duration returns a duration as the configuration file accepts it: from two days on, with
+// days, such as 30d or 27d13h7m0s.
+func Duration(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch rest := d % day; {
+	case d < 2*day:
+		return d.String()
+	case rest == 0:
+		return fmt.Sprintf("%dd", d/day)
+	default:
+		return fmt.Sprintf("%dd%v", d/day, rest)
+	}
+}
 
 // Address returns an address for a message: quoted and cut, or a description if the text
 // may contain a login.

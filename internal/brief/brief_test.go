@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/secretsync/syncer/internal/brief"
@@ -49,5 +50,21 @@ func TestClip_cutsAtACharacter(t *testing.T) {
 	}
 	if got := brief.Clip(strings.Repeat("x", most), most); len(got) != most || strings.HasSuffix(got, "…") {
 		t.Errorf("a message that fits is cut")
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"5m0s": 5 * time.Minute, "24h0m0s": 24 * time.Hour, "2d": 48 * time.Hour, "30d": 720 * time.Hour, "27d13h7m0s": 27*24*time.Hour + 13*time.Hour + 7*time.Minute,
+	} {
+		if got := brief.Duration(d); got != want {
+			t.Errorf("%v is %s, not %s", d, got, want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	if one, two := brief.Count(1, "value"), brief.Count(2, "value"); one != "1 value" || two != "2 values" {
+		t.Errorf("%s, %s", one, two)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/secretsync/syncer/internal/brief"
 )
 
 // Screen is an output. Create it with New. It must not be used concurrently.
@@ -116,7 +118,7 @@ func (s *Screen) Draw(lines []string) error {
 	if s.Live() {
 		s.measure()
 		if room := s.height - 1; len(lines) > room && room > 1 {
-			lines = append(lines[:room-1:room-1], fmt.Sprintf("… and %d lines more", len(lines)-room+1))
+			lines = append(lines[:room-1:room-1], "… and "+brief.Count(len(lines)-room+1, "more line"))
 		}
 		if s.drawn > 0 {
 			fmt.Fprintf(&text, "\x1b[%dA", s.drawn) // move up

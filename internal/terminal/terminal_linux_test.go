@@ -100,7 +100,7 @@ func TestNoMoreThanFits(t *testing.T) {
 		many = append(many, terminal.Row{Cells: []string{fmt.Sprintf("%02d a long line", i)}})
 	}
 	got := shown(t, 8, 5, func(s *terminal.Screen) { _ = s.Draw(s.Table(many)) })
-	if want := "\r\x1b[J00 a lo…\n01 a lo…\n02 a lo…\n… and 17 lines more\n"; got != want {
+	if want := "\r\x1b[J00 a lo…\n01 a lo…\n02 a lo…\n… and 17 more lines\n"; got != want {
 		t.Errorf("wrote %q, want %q", got, want)
 	}
 }

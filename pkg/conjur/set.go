@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -52,7 +53,7 @@ func (c *Client) SetAll(ctx context.Context, values []NewValue) error {
 		return err
 	}
 	defer wipe()
-	r, err := c.ask(ctx, KindSetAll, fmt.Sprintf("%d variables", len(values)), req)
+	r, err := c.ask(ctx, KindSetAll, brief.Count(len(values), "variable"), req)
 	if err != nil {
 		return fmt.Errorf("%w (it is not known whether the values were set)", err)
 	}

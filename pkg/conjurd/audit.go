@@ -4,6 +4,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
 )
 
 // auditLog writes one line of JSON for each decision. It never receives a value.
@@ -42,4 +44,17 @@ func (a *auditLog) broke(c *call, err error) {
 // caller.
 func (a *auditLog) explained(c *call, err error) {
 	a.log.WarnContext(c.ctx(), "refused", "reason", err.Error(), "path", c.r.URL.Path, "request_id", c.id)
+}
+
+// refused explains the refusal of a log-in to the operator. role is "" if it is unknown.
+func (s *Server) refused(c *call, role string, err error) {
+	s.audit.explained(c, err)
+	if s.opt.Refused == nil {
+		return
+	}
+	login := ""
+	if role != "" {
+		login = loginOf(policy.Ref(role))
+	}
+	s.opt.Refused(login, c.clientIP().String(), err.Error())
 }

@@ -188,16 +188,16 @@ func match(asked, proven map[string]string) error {
 // err is not nil.
 func (s *Server) decide(c *call, a *authenticator, role string, err error) reply {
 	s.audit.decided(c, "authenticate"+strings.TrimPrefix(string(a.kind), "authn"), role, a.id(), err == nil)
-	switch {
-	case err == nil:
+	if err == nil {
 		return s.grant(c, policy.Ref(role))
+	}
+	s.refused(c, role, err)
+	switch {
 	case errors.Is(err, errNoToken):
 		return empty(http.StatusBadRequest)
 	case errors.Is(err, errNoPrivilege):
-		s.audit.explained(c, err)
 		return empty(http.StatusForbidden)
 	}
-	s.audit.explained(c, err)
 	return empty(http.StatusUnauthorized)
 }
 

@@ -36,6 +36,7 @@ func (s *Server) authenticate(c *call) reply {
 	}
 	s.audit.decided(c, "authenticate", role, "", ok)
 	if !ok {
+		s.refused(c, role, wrong(cred, c, "the API key is wrong"))
 		return empty(http.StatusUnauthorized)
 	}
 	return s.grant(c, policy.Ref(role))
@@ -78,6 +79,7 @@ func (s *Server) basic(c *call) (string, *reply) {
 	}
 	s.audit.decided(c, "login", role, "", ok)
 	if !ok {
+		s.refused(c, role, wrong(cred, c, "the password or API key is wrong"))
 		return "", &no
 	}
 	return role, nil
@@ -106,6 +108,17 @@ func keyMatches(cred *store.Credentials, key []byte) bool {
 // allowedFrom reports whether the role may log in from the caller's address.
 func allowedFrom(cred *store.Credentials, c *call) bool {
 	return cred != nil && (len(cred.RestrictedTo) == 0 || slosilo.InAny(c.clientIP(), cred.RestrictedTo))
+}
+
+// wrong returns why a log-in with these credentials was refused.
+func wrong(cred *store.Credentials, c *call, secret string) error {
+	switch {
+	case cred == nil:
+		return errors.New("no such user or host exists")
+	case !allowedFrom(cred, c):
+		return errors.New("it may not log in from this address")
+	}
+	return errors.New(secret)
 }
 
 func tooMany(wait time.Duration) reply {

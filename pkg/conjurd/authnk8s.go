@@ -36,7 +36,7 @@ func (s *Server) injectClientCert(c *call) reply {
 	if err == nil {
 		return empty(http.StatusAccepted)
 	}
-	s.audit.explained(c, err)
+	s.refused(c, role, err)
 	if errors.Is(err, errNoPrivilege) {
 		return empty(http.StatusForbidden)
 	}

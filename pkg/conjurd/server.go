@@ -70,6 +70,9 @@ type Options struct {
 	// Audit receives a line of JSON for every decision: who, what, allowed or not.
 	// It never receives a value. Nil disables the audit log.
 	Audit io.Writer
+	// Refused is called for each refused log-in: who ("" if unknown), from which address,
+	// and why. It never receives a credential. Nil ignores them.
+	Refused func(login, from, why string)
 	// Kubernetes gives authn-k8s access to Pods. Nil disables logins through
 	// authn-k8s.
 	Kubernetes Pods

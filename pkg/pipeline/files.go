@@ -55,8 +55,14 @@ func (f *files) prime(ctx context.Context) {
 	}
 }
 
-// prepare implements destination. Files need no other parts.
-func (f *files) prepare(_, cfg *config.Config) (change, error) {
+// prepare implements destination. Files need no other parts. At the start, the secrets
+// folder must exist: its volume does not appear later.
+func (f *files) prepare(before, cfg *config.Config) (change, error) {
+	if before == nil && len(f.command.files(cfg.Targets)) > 0 {
+		if err := f.folder.Missing(); err != nil {
+			return change{}, err
+		}
+	}
 	replace := func() {
 		f.lanes.apply(queue.Hint{Trigger: "configuration", Wakes: true}, f.targets.Replace(cfg.Targets))
 	}

@@ -97,7 +97,7 @@ func (s *step) checkWatched(next *versions.Document) error {
 	for id, since := range s.watched {
 		v, _ := next.Version(id)
 		if rest := least - time.Since(since); v.State == versions.Revoking && !v.Forced && !s.r.once && rest > 0 {
-			return &holdError{why: fmt.Sprintf("%s is watched for another %v", id, rest.Round(time.Second)), until: s.now.Add(rest)}
+			return &holdError{why: fmt.Sprintf("%s is watched for another %s", id, brief.Duration(rest.Round(time.Second))), until: s.now.Add(rest)}
 		}
 	}
 	return nil

@@ -226,7 +226,7 @@ func TestTheBudgetBarsAVersion(t *testing.T) {
 	s.command("now", versions.Command{})
 	proctest.Eventually(t, "why there is no third", func() bool {
 		report := r.sets["jwt"].report.Load()
-		return strings.Contains(report.WaitsFor, "1 versions were begun within an hour")
+		return strings.Contains(report.WaitsFor, "rotation.perHour is 1, and that many versions were begun within an hour")
 	})
 	if now, _ := s.doc().Primary(); now.ID != second.ID {
 		t.Errorf("the primary is %s", now.ID)

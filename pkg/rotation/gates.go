@@ -95,7 +95,7 @@ func (g Gate) introduced(ctx context.Context, doc *versions.Document, v versions
 // left returns the objections to removing a version.
 func (g Gate) left(ctx context.Context, doc *versions.Document, v versions.Version, now time.Time) (against []string) {
 	if since := now.Sub(v.Since); since < g.Keep && !v.Promoted.IsZero() { // it made nothing
-		against = append(against, fmt.Sprintf("%s have passed of %s", since.Round(time.Second), g.Keep))
+		against = append(against, fmt.Sprintf("%s have passed of %s", brief.Duration(since.Round(time.Second)), brief.Duration(g.Keep)))
 	}
 	if g.Consumers == nil {
 		return against

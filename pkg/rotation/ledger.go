@@ -80,7 +80,7 @@ func (l *ledger) barredLocked(p *Plan, doc *versions.Document, now time.Time) st
 		}
 	}
 	if n >= l.perHour {
-		return fmt.Sprintf("%d versions were begun within an hour, and rotation.perHour is %d", n, l.perHour)
+		return fmt.Sprintf("rotation.perHour is %d, and that many versions were begun within an hour", l.perHour)
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation/actuators"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
@@ -89,7 +90,7 @@ func dueIn(at, now time.Time) string {
 	if at.IsZero() {
 		return "a command"
 	}
-	return "due in " + at.Sub(now).Round(time.Minute).String()
+	return "due in " + brief.Duration(at.Sub(now).Round(time.Minute))
 }
 
 // Check returns all reasons why sets cannot be rotated, by set: missing rights, logins

@@ -203,6 +203,18 @@ func (f *Files) root() (folder, error) {
 	return root, nil
 }
 
+// Missing returns an error if the secrets folder does not exist, and may not be created.
+func (f *Files) Missing() error {
+	root, err := f.root()
+	switch {
+	case err == nil:
+		root.close()
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", f.dir, err)
+	}
+	return nil
+}
+
 // makeRoot creates the secrets folder durably, and opens it.
 func (f *Files) makeRoot() (folder, error) {
 	parent, name := filepath.Split(filepath.Clean(f.dir))

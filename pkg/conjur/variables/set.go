@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -23,11 +24,7 @@ func Set(ctx context.Context, client *conjur.Client, values map[string][]byte, n
 	err := client.SetAll(ctx, all)
 	switch {
 	case err == nil:
-		noun := "values"
-		if len(all) == 1 {
-			noun = "value"
-		}
-		fmt.Fprintf(out, "%d %s set at once\n", len(all), noun)
+		fmt.Fprintf(out, "%s set at once\n", brief.Count(len(all), "value"))
 		return nil
 	case !errors.Is(err, conjur.ErrNotOffered):
 		return err
@@ -83,7 +80,7 @@ func setOneByOne(ctx context.Context, client *conjur.Client, values []conjur.New
 		}
 		return errors.Join(fmt.Errorf("setting %q failed: %w", v.ID, err), putBack(ctx, client, touched, earlier))
 	}
-	fmt.Fprintf(out, "%d values set, one by one\n", len(values))
+	fmt.Fprintf(out, "%s set, one by one\n", brief.Count(len(values), "value"))
 	return nil
 }
 

@@ -35,8 +35,23 @@ func (h *home) backUpOnSignal() (stop func()) {
 	}
 }
 
+// checkBackup returns an error if a copy could not be written.
+func (o *Options) checkBackup() error {
+	if o.Backup == "" {
+		return nil
+	}
+	file, err := os.OpenFile(o.nextBackup(), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("--backup: %w; name a file in a folder that exists and is writable", err)
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// nextBackup returns the file that becomes the next copy.
+func (o *Options) nextBackup() string { return o.Backup + ".new" }
+
 func (h *home) backUp() error {
-	next := h.Backup + ".new"
+	next := h.nextBackup()
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // left by an interrupted backup
 	}

@@ -14,6 +14,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"unicode"
 
 	"github.com/secretsync/syncer/pkg/conjurd"
 	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
@@ -81,6 +83,16 @@ func Init(ctx context.Context, o Options, out io.Writer) error {
 
 // Serve serves until ctx ends. It first writes connection information to out.
 func Serve(ctx context.Context, o Options, out io.Writer) (err error) {
+	if err := o.checkBackup(); err != nil {
+		return err
+	}
+	o.Refused = func(login, from, why string) {
+		who := "a log-in"
+		if login != "" {
+			who = fmt.Sprintf("the log-in of %.200q", login)
+		}
+		fmt.Fprintf(os.Stderr, "syncer: refused %s from %s: %s\n", who, from, strings.Map(printable, why))
+	}
 	temporary := o.Dir == ""
 	if temporary {
 		if o.Dir, err = os.MkdirTemp("", "conjurd-"); err != nil {
@@ -120,6 +132,14 @@ func Serve(ctx context.Context, o Options, out io.Writer) (err error) {
 	h.print(out, url)
 	fmt.Fprintf(out, "# conjurd listens on %s; ^C stops it\n", ln.Addr())
 	return h.server.Serve(ctx, ln, config)
+}
+
+// printable replaces characters that could control a terminal.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return ' '
 }
 
 // reachable returns the address for clients. A server that listens on all addresses is

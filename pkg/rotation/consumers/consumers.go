@@ -155,7 +155,7 @@ func (c *Consumers) answer(ctx context.Context, doc *versions.Document, v versio
 	}
 	p := c.progress(v, secrets)
 	if !p.proven {
-		if a := until(p.shown.Add(c.Wait), "%s for files to follow, of which %s have passed", c.Wait, time.Since(p.shown).Round(time.Second)); !a.Open {
+		if a := until(p.shown.Add(c.Wait), "%s for files to follow, of which %s have passed", brief.Duration(c.Wait), brief.Duration(time.Since(p.shown).Round(time.Second))); !a.Open {
 			return a
 		}
 		if a := until(p.again, secondLook); !a.Open {
@@ -354,7 +354,7 @@ func (c *Consumers) idle(v versions.Version) rotation.Answer {
 			}
 		}
 	}
-	a := until(w.since.Add(c.Unused), "%s without a use of %s, of which %s have passed", c.Unused, v.ID, time.Since(w.since).Round(time.Second))
+	a := until(w.since.Add(c.Unused), "%s without a use of %s, of which %s have passed", brief.Duration(c.Unused), v.ID, brief.Duration(time.Since(w.since).Round(time.Second)))
 	if next := seen.at.Add(watchEvery); !a.Open && a.Until.After(next) {
 		a.Until = next
 	}

@@ -368,6 +368,6 @@ func (d *Document) Note(namespaces []string) *Document {
 
 // NoteAlone is Note as a separate write.
 func (d *Document) NoteAlone(namespaces []string, by Entry) *Document {
-	what := fmt.Sprintf("noted %d namespaces that show it", len(namespaces))
+	what := fmt.Sprintf("noted the namespaces that show it: %d", len(namespaces))
 	return d.change(what, by, func(next *Document) { *next = *next.Note(namespaces) })
 }

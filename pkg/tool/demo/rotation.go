@@ -53,7 +53,7 @@ func Rotate(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	narrator := &narration{out: out, begin: time.Now()}
+	narrator := &narration{out: out, begin: time.Now(), stop: cancel}
 	rotator, closing, err := s.rotator(narrator)
 	if err != nil {
 		return err
@@ -77,6 +77,8 @@ func Rotate(ctx context.Context, out io.Writer) (err error) {
 	all.Wait()
 	signed, rejected := s.tokens()
 	switch {
+	case narrator.err != nil:
+		return narrator.err
 	case errors.Join(played, deliveryErr) != nil:
 		return errors.Join(played, deliveryErr)
 	case len(rejected) > 0:
@@ -215,6 +217,8 @@ type narration struct {
 	mu    sync.Mutex
 	out   io.Writer
 	begin time.Time
+	stop  func() // ends the demonstration
+	err   error  // of a write, which ends it
 }
 
 // Rotated implements rotation.Listener.
@@ -226,5 +230,8 @@ func (t *narration) Failed(string, string) {}
 func (t *narration) say(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintf(t.out, "%5.1f s  %s\n", time.Since(t.begin).Seconds(), text)
+	if _, err := fmt.Fprintf(t.out, "%5.1f s  %s\n", time.Since(t.begin).Seconds(), text); err != nil {
+		t.err = err
+		t.stop()
+	}
 }
