@@ -15,5 +15,12 @@ func (q *Queue) Len() int {
 	return n
 }
 
+// Kept is the number of keys of which the queue knows anything.
+func (q *Queue) Kept() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.keys) + len(q.limiter.keys) + len(q.order.costly)
+}
+
 // AnotherIsFree makes the queue believe that another worker is free.
 func (q *Queue) AnotherIsFree() { q.order.enter() }

@@ -220,6 +220,7 @@ func (q *Queue) Done(key targets.Key, err error) {
 	s := q.keys[key]
 	if s.forgotten {
 		s.forgotten, err = false, nil
+		q.Costly(key, false) // the worker may have said otherwise meanwhile
 	}
 	s.working, s.err = false, err
 	switch {

@@ -318,7 +318,11 @@ func TestWhatIsForgottenIsNotTriedAgain(t *testing.T) {
 				default:
 					takeOne(t, q, "file/a")
 					q.Forget("file/a")
+					q.Costly("file/a", true)
 					q.Done("file/a", errors.New("down"))
+				}
+				if n := q.Kept(); n != 0 {
+					t.Errorf("the queue keeps %d entries", n)
 				}
 				if err := q.WaitDone(t.Context()); err != nil {
 					t.Fatal(err)
