@@ -107,6 +107,9 @@ func (l *loader) rotated(it item, table []setting) RotatedSet {
 			set.Adopt = map[string]string{}
 		}
 		set.Adopt[part] = it["adopt"].items[i]["variable"].text
+		if !versions.IsPart(part) {
+			l.fail(fmt.Sprintf("%s.%s", it["adopt"].key, part), "the name of a part %s", versions.PartRule)
+		}
 	}
 	l.clouded(it, set)
 	return set

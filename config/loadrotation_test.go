@@ -3,11 +3,14 @@ package config_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
 )
 
 // TestRotationOfSets reads all that is said of sets, and fills in the rest.
@@ -77,6 +80,22 @@ rotation:
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+}
+
+// TestAdoptedPartsHaveNamesOfParts: a set with another name could not be read again.
+func TestAdoptedPartsHaveNamesOfParts(t *testing.T) {
+	long := strings.Repeat("x", 63)
+	for name, good := range map[string]bool{
+		"a": true, long[1:]: true, long: true, long + "x": false, "a.b": false, "a/b": false, "primary": false, "-a": false, "": false,
+	} {
+		text := fmt.Sprintf("rotation: {sets: [{set: a, generate: {uuid: true}, adopt: {%q: x}}]}\n", name)
+		_, _, refused := config.LoadRotation(fileSources(t, text, nil, connection).Read())
+		doc := versions.New("us").Make("r1", map[string]secret.Value{name: secret.New([]byte("x"))}, false, versions.Entry{})
+		_, err := doc.Encode()
+		if (refused == nil) != good || (err == nil) != good {
+			t.Errorf("the part %q, good: %t; the configuration says: %v; the writer: %v", name, good, refused, err)
+		}
 	}
 }
 

@@ -11,12 +11,11 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// The longest permitted aliases, in bytes. The first two limits are the Secrets
-// Provider's. The limit of a file name is that of Linux file systems.
+// The longest permitted aliases, in bytes, as with the Secrets Provider. The alias of a
+// file has targets.MaxFileName.
 const (
 	maxYAMLAlias = 1024
 	maxJSONAlias = 2 << 20
-	maxFileName  = 255
 )
 
 // aliasRule returns a function that describes the fault of an alias in the
@@ -184,6 +183,9 @@ func filePath(text string) string {
 	if path.IsAbs(text) {
 		return fmt.Sprintf("the path %q is absolute; write it relative to the folder", brief.Input(text))
 	}
+	if strings.Count(text, "/") > targets.MaxFolders {
+		return fmt.Sprintf("the path %q has more than %d folders", brief.Input(text), targets.MaxFolders)
+	}
 	for segment := range strings.SplitSeq(text, "/") {
 		if fault := fileAlias(segment); fault != "" {
 			return fmt.Sprintf("the path %q cannot be: %s", brief.Input(text), fault)
@@ -202,7 +204,7 @@ func fileAlias(alias string) string {
 		return "the name of a file has no slash and no NUL"
 	case strings.HasPrefix(alias, ".."), strings.HasPrefix(alias, ".syncer-"):
 		return "names that begin with .. or .syncer- are reserved"
-	case len(alias) > maxFileName:
+	case len(alias) > targets.MaxFileName:
 		return "the name of a file is no longer than 255 bytes"
 	}
 	return ""

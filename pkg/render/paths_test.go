@@ -31,6 +31,20 @@ func TestFilesOfAFolderAreAtTheirPaths(t *testing.T) {
 	}
 }
 
+func TestLengthsOfPaths(t *testing.T) {
+	for less := range 3 {
+		for _, path := range []string{
+			strings.Repeat("x", targets.MaxFileName-1+less), "a/" + strings.Repeat("x", targets.MaxFileName-1+less) + "/b",
+			strings.Repeat("d/", targets.MaxFolders-1+less) + "x",
+		} {
+			target := &targets.Target{Group: "g", Format: targets.FormatDirectory, Entries: []targets.Entry{{Alias: "a", Path: path}}}
+			if err := render.Check(target, ""); (err == nil) != (less < 2) {
+				t.Errorf("a path of %d bytes, the bound%+d: %v", len(path), less-1, err)
+			}
+		}
+	}
+}
+
 func TestPathsThatCannotBeAreAllNamed(t *testing.T) {
 	entries := []targets.Entry{
 		{Alias: "absolute", Path: "/etc/passwd"}, {Alias: "out", Path: "../x"}, {Alias: "around", Path: "a/../../x"}, {Alias: "twice", Path: "a//b"},

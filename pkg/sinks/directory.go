@@ -14,6 +14,7 @@ import (
 
 	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // directory is the layout of a target that is a folder with one file for each part.
@@ -69,19 +70,20 @@ func (d directory) enter(root folder) (folder, error) {
 func (d directory) checkParts(parts map[string]secret.Value) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if strings.Count(name, "/") > targets.MaxFolders {
+			errs = append(errs, fmt.Errorf("the path %q has more than %d folders; give the entry another path", name, targets.MaxFolders))
+		}
 		for segment := range strings.SplitSeq(name, "/") {
 			switch {
 			case segment == "" || segment == "." || strings.HasPrefix(segment, "..") || strings.HasPrefix(segment, safefile.TempPrefix):
 				errs = append(errs, fmt.Errorf("the name %q is reserved; give the entry another alias or path", name))
-			case strings.ContainsRune(segment, 0) || len(segment) > maxName:
+			case strings.ContainsRune(segment, 0) || len(segment) > targets.MaxFileName:
 				errs = append(errs, fmt.Errorf("the name %q cannot be that of a file; give the entry another alias or path", name))
 			}
 		}
 	}
 	return errors.Join(append(errs, checkSize(parts))...)
 }
-
-const maxName = 255 // bytes, the limit of Linux file systems
 
 // readState reads the target. Without a current version, as after an interrupted
 // removal, it reports the leftovers as unread parts.
@@ -142,9 +144,6 @@ func stampAt(dir folder, name string) stamp {
 	return stampOf(info)
 }
 
-// deepest bounds the nesting of folders that are read.
-const deepest = 64
-
 // versionReader reads the files of a version, folder by folder.
 type versionReader struct {
 	directory
@@ -172,7 +171,7 @@ func (r *versionReader) readFolder(dir folder, name, prefix string) error {
 		switch {
 		case err != nil:
 			return step("look at "+part, err)
-		case info.IsDir() && strings.Count(part, "/") < deepest:
+		case info.IsDir() && strings.Count(part, "/") < targets.MaxFolders:
 			before := len(r.state.Parts)
 			err = r.readFolder(sub, e.Name(), part)
 			r.state.Stale = r.state.Stale || len(r.state.Parts) == before // empty: not ours

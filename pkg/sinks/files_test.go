@@ -141,6 +141,45 @@ func TestBadParts(t *testing.T) {
 	}
 }
 
+// TestLengthsOfPaths: every path that definitions accept can be written, and a second look
+// finds nothing to write.
+func TestLengthsOfPaths(t *testing.T) {
+	for less := range 3 {
+		name := strings.Repeat("x", targets.MaxFileName-1+less)
+		deep := strings.Repeat("d/", targets.MaxFolders-1+less) + "x"
+		for what, c := range map[string]struct {
+			target *targets.Target
+			part   string
+		}{
+			"a file":             {fileTarget(name, 0o600), WholeFile},
+			"a folder of a file": {fileTarget(name+"/a", 0o600), WholeFile},
+			"a directory":        {directoryTarget(name, 0o600), "user"},
+			"a part":             {directoryTarget("d", 0o600), name},
+			"a folder of a part": {directoryTarget("d", 0o600), name + "/user"},
+			"a part in folders":  {directoryTarget("d", 0o600), deep},
+		} {
+			files := newKeeper(t.TempDir(), nil)
+			changes := rewrite(c.part, "text")
+			changes.Members, changes.Sets = []string{"a/b"}, &map[string]targets.DeliveredSet{"s": {Step: 1}}
+			err := files.Apply(t.Context(), c.target, changes)
+			if (err == nil) != (less < 2) {
+				t.Errorf("%s of the bound%+d: %v", what, less-1, err)
+			}
+			if err != nil {
+				continue
+			}
+			got := read(t, files, c.target)
+			if got.Stale || string(got.Parts[c.part].Bytes()) != "text" || len(got.Members) != 1 || len(got.Sets) != 1 {
+				t.Errorf("%s of the bound%+d is read as %v, stale %t", what, less-1, plaintext(got), got.Stale)
+			}
+			if altered := files.Altered([]*targets.Target{c.target}); altered != nil {
+				t.Errorf("%s of the bound%+d is altered", what, less-1)
+			}
+			apply(t, files, c.target, removal(c.part))
+		}
+	}
+}
+
 // What is larger than any content of ours is not read, and is written over.
 func TestSizeIsBounded(t *testing.T) {
 	dir := t.TempDir()

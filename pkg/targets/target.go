@@ -236,6 +236,14 @@ type Secret struct {
 	PullFor []string
 }
 
+const (
+	// MaxFileName limits each name in the path of a file, in bytes. It is the limit of
+	// Linux file systems.
+	MaxFileName = 255
+	// MaxFolders limits the folders in the path of an entry's file.
+	MaxFolders = 64
+)
+
 // File is the path and the mode of a file target.
 type File struct {
 	// Path is slash-separated, clean, and relative to the secrets folder, and never

@@ -167,6 +167,12 @@ func isName(text string) bool {
 	return text != "" && len(text) <= 63
 }
 
+// PartRule says which names IsPart accepts.
+const PartRule = `must be a file name of up to 63 letters, digits, - and _ other than "primary"`
+
+// IsPart reports whether a part of a version may have the name.
+func IsPart(name string) bool { return isName(name) && name != "primary" }
+
 // check returns all faults of a document.
 func (d *Document) check() error {
 	var problems []error
@@ -226,8 +232,8 @@ func (v Version) check() (problems []error) {
 		wrong("it has no parts; retire it, or put back an earlier set from Conjur's history")
 	}
 	for _, name := range v.PartNames() {
-		if !isName(name) || name == "primary" {
-			wrong("the name of a part must be a file name of up to 63 letters, digits, - and _ other than \"primary\"; rename it")
+		if !IsPart(name) {
+			wrong("the name of a part %s; rename it", PartRule)
 		} else if v.Parts[name].Len() == 0 {
 			wrong("part %q is empty; take it out", name)
 		}

@@ -6,13 +6,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-)
 
-const (
-	maxFileName = 255 // bytes of one path segment, the limit of Linux file systems
-
-	// reservedPrefix is the prefix of Syncer's own files next to a target.
-	reservedPrefix = ".syncer-"
+	"github.com/secretsync/syncer/internal/safefile"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // FilePath makes the Path of a File from an operator's text. The Path is relative to the
@@ -38,11 +34,11 @@ func FilePath(base, text, name string) (string, error) {
 		return "", fmt.Errorf("%.300q is the folder %s itself; name a file in it", full, base)
 	}
 	for segment := range strings.SplitSeq(rel, "/") {
-		if len(segment) > maxFileName {
-			return "", fmt.Errorf("the name %.300q is longer than %d bytes", segment, maxFileName)
+		if len(segment) > targets.MaxFileName {
+			return "", fmt.Errorf("the name %.300q is longer than %d bytes", segment, targets.MaxFileName)
 		}
-		if strings.HasPrefix(segment, reservedPrefix) {
-			return "", fmt.Errorf("the name %.300q begins with %s, which is reserved for Syncer's own files", segment, reservedPrefix)
+		if strings.HasPrefix(segment, safefile.TempPrefix) {
+			return "", fmt.Errorf("the name %.300q begins with %s, which is reserved for Syncer's own files", segment, safefile.TempPrefix)
 		}
 	}
 	return rel, nil
