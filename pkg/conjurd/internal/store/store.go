@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -21,9 +20,6 @@ import (
 
 // format identifies the current file format.
 const format = "syncer conjurd store 2"
-
-// unsummed identifies the format of files without a checksum.
-const unsummed = "syncer conjurd store 1"
 
 // lockWait is how long Open waits for another process to release the file. It looks
 // each lockLook.
@@ -180,18 +176,16 @@ func (s *Store) InPlace() error {
 	return nil
 }
 
-// prepare creates missing buckets, and adds a checksum to a file without one.
+// prepare creates missing buckets, and the metadata of a new file.
 func (s *Store) prepare() error {
-	whole, summed := true, false
+	whole := true
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		for _, name := range buckets {
 			whole = whole && tx.Bucket(name) != nil
 		}
-		meta := tx.Bucket(bucketMeta)
-		summed = meta != nil && string(meta.Get(metaFormat)) == format
 		return nil
 	})
-	if err != nil || whole && summed {
+	if err != nil || whole {
 		return err
 	}
 	return s.db.Update(func(btx *bbolt.Tx) error {
@@ -200,20 +194,14 @@ func (s *Store) prepare() error {
 				return err
 			}
 		}
-		if summed {
+		tx := s.tx(btx, true)
+		if tx.meta.Get(metaFormat) != nil {
 			return nil
 		}
-		tx := s.tx(btx, true)
-		for _, b := range tx.buckets() {
-			for k, v := range scan(*b, nil) {
-				tx.sum.toggle((*b).name, []byte(k), v)
-			}
-		}
-		err := tx.meta.Put(metaFormat, []byte(format))
-		if tx.meta.Get(metaCheck) == nil {
-			err = tx.meta.Put(metaCheck, s.seal.Load().seal([]byte(format), "check"))
-		}
-		return errors.Join(err, tx.upgrade(), tx.write())
+		return errors.Join(
+			tx.meta.Put(metaFormat, []byte(format)),
+			tx.meta.Put(metaCheck, s.seal.Load().seal([]byte(format), "check")),
+			tx.write())
 	})
 }
 
@@ -311,43 +299,4 @@ func syncFolder(path string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// upgrade converts the records of a file in the first format. In that format a
-// grant to a role's owner replaced the ownership, and a single address was not
-// stored as a network.
-func (t *Tx) upgrade() error {
-	for _, k := range keys(t.members, nil) {
-		role, member := cutLast(k)
-		l, err := t.links(role, member)
-		if err != nil {
-			return err
-		}
-		o, err := t.Object(role)
-		if err != nil {
-			return err
-		}
-		if l.owned != nil || o == nil || o.Owner != member {
-			continue
-		}
-		l.owned = &link{Admin: true, Ownership: true, Policy: o.Policy}
-		if err := t.putLinks(role, member, l); err != nil {
-			return err
-		}
-	}
-	for _, role := range keys(t.credentials, nil) {
-		c, _, err := get[Credentials](t.credentials, []byte(role))
-		if err != nil {
-			return err
-		}
-		for i, n := range c.RestrictedTo {
-			if addr, err := netip.ParseAddr(n); err == nil {
-				c.RestrictedTo[i] = netip.PrefixFrom(addr, addr.BitLen()).String()
-			}
-		}
-		if err := put(t.credentials, []byte(role), c); err != nil {
-			return err
-		}
-	}
-	return nil
 }

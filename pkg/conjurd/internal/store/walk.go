@@ -259,7 +259,7 @@ func (w *walk) identify(seal sealer) error {
 	switch f := string(meta[string(metaFormat)]); {
 	case summed && !bytes.Equal(kept, sum[:]):
 		return ErrDamaged
-	case f != format && (f != unsummed || summed):
+	case f != format || !summed:
 		return ErrForeign
 	}
 	if _, err := seal.open(meta[string(metaCheck)], "check"); err != nil {
