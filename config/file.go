@@ -78,7 +78,7 @@ func (d *decoder) decode(data []byte) (item, bool) {
 		d.fail(d.file, "more than one YAML document; write one")
 		return f, false
 	}
-	root := resolveAlias(doc.Content[0])
+	root := definitions.Resolve(doc.Content[0])
 	d.object("", "", fileSettings(), root, f)
 	return f, root.Kind == yaml.MappingNode
 }
@@ -93,7 +93,7 @@ func (d *decoder) key(node *yaml.Node, path string) string {
 
 // fields calls each once for every key of a map.
 func (d *decoder) fields(path string, node *yaml.Node, each func(key, value *yaml.Node, name string)) {
-	node = resolveAlias(node)
+	node = definitions.Resolve(node)
 	if node.Kind != yaml.MappingNode {
 		d.fail(d.key(node, path), "must be a map")
 		return
@@ -106,7 +106,7 @@ func (d *decoder) fields(path string, node *yaml.Node, each func(key, value *yam
 			continue
 		}
 		seen[key.Value] = true
-		each(key, resolveAlias(node.Content[i+1]), key.Value)
+		each(key, definitions.Resolve(node.Content[i+1]), key.Value)
 	}
 }
 
@@ -172,7 +172,7 @@ func (d *decoder) items(s setting, path string, node *yaml.Node, v *value) {
 	}
 	for i, n := range node.Content {
 		place := itemKey(path, i)
-		d.concerning(func() { v.items = append(v.items, d.item(s, string(place), n, resolveAlias(n))) }, place)
+		d.concerning(func() { v.items = append(v.items, d.item(s, string(place), n, definitions.Resolve(n))) }, place)
 	}
 }
 
@@ -240,7 +240,7 @@ func wantsNames(node *yaml.Node) error {
 		return errors.New("must be a list of names")
 	}
 	for _, n := range node.Content {
-		if n = resolveAlias(n); n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
+		if n = definitions.Resolve(n); n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
 			return fmt.Errorf("line %d: must be a name", n.Line)
 		}
 	}
@@ -272,14 +272,6 @@ func paths(table []setting) (all []string) {
 		}
 	}
 	return all
-}
-
-// resolveAlias follows a YAML alias to its node.
-func resolveAlias(node *yaml.Node) *yaml.Node {
-	if node.Kind == yaml.AliasNode {
-		return node.Alias
-	}
-	return node
 }
 
 func join(path, name string) string {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // Validation is the result of a Load for programs: an object with the lists "errors" and
@@ -287,7 +288,7 @@ func saidEntries(val value) any {
 
 // ordered returns a YAML value for JSON. The keys of maps keep their order.
 func ordered(node *yaml.Node) any {
-	node = resolveAlias(node)
+	node = definitions.Resolve(node)
 	switch node.Kind {
 	case yaml.SequenceNode:
 		list := []any{}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // notASetting is the warning for an unknown name.
@@ -188,7 +189,7 @@ func (v value) names() []string {
 	}
 	var names []string
 	for _, n := range v.node.Content {
-		names = append(names, resolveAlias(n).Value)
+		names = append(names, definitions.Resolve(n).Value)
 	}
 	return names
 }

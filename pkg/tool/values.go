@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // ReadValues reads a YAML or JSON file of values. It maps each variable id to a text, or
@@ -141,9 +143,7 @@ var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 // valueOf reads one value of a YAML mapping. The error continues the phrase "the value of
 // x".
 func valueOf(node *yaml.Node) ([]byte, error) {
-	if node.Kind == yaml.AliasNode {
-		node = node.Alias
-	}
+	node = definitions.Resolve(node)
 	switch {
 	case node.Kind == yaml.ScalarNode && node.ShortTag() == "!!binary":
 		return decoded(node.Value)

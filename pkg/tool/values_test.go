@@ -56,8 +56,8 @@ func TestValuesAsTheyAre(t *testing.T) {
 		"text: aé\nbytes: {base64: 3q2+7wA=}\nempty: ''\nport: 5432\noctal: 0644\non: yes\nlines: |\n  a\n  b\n": {
 			"text": "aé", "bytes": "\xde\xad\xbe\xef\x00", "empty": "", "port": "5432", "octal": "0644", "on": "yes", "lines": "a\nb\n",
 		},
-		"{a: b, \"c\": 'd'}": {"a": "b", "c": "d"},
-		"":                   {},
+		"{a: &same b, \"c\": 'd', e: *same}": {"a": "b", "c": "d", "e": "b"},
+		"":                                   {},
 	} {
 		values, err := ReadValues("-", strings.NewReader(text))
 		got := map[string]string{}

@@ -45,8 +45,8 @@ func parseMap(text, account string) *entryParser {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		p.line = root.Content[i].Line
 		before := len(p.errs)
-		key := resolve(root.Content[i])
-		p.pair(key, resolve(root.Content[i+1]))
+		key := Resolve(root.Content[i])
+		p.pair(key, Resolve(root.Content[i+1]))
 		if len(p.errs) > before {
 			p.faulty = append(p.faulty, key.Value)
 			p.unsure = p.unsure || key.Kind != yaml.ScalarNode || key.Tag == "!!null" || strings.HasSuffix(key.Value, "*")
@@ -111,7 +111,7 @@ func decodeMap(text string) (*yaml.Node, error) {
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one YAML document; write one map")
 	}
-	root := resolve(doc.Content[0])
+	root := Resolve(doc.Content[0])
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
 		return nil, nil
 	}
@@ -174,7 +174,7 @@ func (p *entryParser) mapped(e targets.Entry, id string) {
 // attributes reads {id, content-type} and returns the node of the id, or nil without one.
 func (p *entryParser) attributes(e *targets.Entry, value *yaml.Node) (id *yaml.Node) {
 	for i := 0; i+1 < len(value.Content); i += 2 {
-		name, attribute := resolve(value.Content[i]), resolve(value.Content[i+1])
+		name, attribute := Resolve(value.Content[i]), Resolve(value.Content[i+1])
 		switch name.Value {
 		case "id", string(targets.ContentKeys), string(targets.ContentCredential):
 			if id != nil {

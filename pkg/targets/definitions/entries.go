@@ -57,7 +57,7 @@ func ParseEntries(text, account string) (entries []targets.Entry, warnings []str
 // ParseEntryList is ParseEntries for a list in a larger YAML document. Its line numbers
 // are those of that document.
 func ParseEntryList(list *yaml.Node, account string) (entries []targets.Entry, warnings []string, err error) {
-	list = resolve(list)
+	list = Resolve(list)
 	if list.Kind == yaml.ScalarNode && list.Value == "*" {
 		return []targets.Entry{{Alias: "*", Variable: "*", ContentType: targets.ContentText}}, nil, nil
 	}
@@ -70,7 +70,7 @@ func ParseEntryList(list *yaml.Node, account string) (entries []targets.Entry, w
 	p := entryParser{account: account, noun: "alias", all: `the item - "*"`, lines: map[string]int{}}
 	for _, item := range list.Content {
 		p.line = item.Line
-		p.item(resolve(item))
+		p.item(Resolve(item))
 	}
 	return p.entries, p.warnings, errors.Join(p.errs...)
 }
@@ -177,8 +177,8 @@ func (p *entryParser) add(e targets.Entry) {
 	p.entries = append(p.entries, e)
 }
 
-// resolve follows a YAML alias to its node.
-func resolve(node *yaml.Node) *yaml.Node {
+// Resolve follows a YAML alias to its node.
+func Resolve(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
 	}

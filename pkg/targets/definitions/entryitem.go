@@ -31,7 +31,7 @@ func (p *entryParser) mapping(node *yaml.Node) {
 	seen := map[string]bool{}
 	e := targets.Entry{ContentType: targets.ContentText}
 	for pair := range slices.Chunk(node.Content, 2) {
-		key, value := resolve(pair[0]), resolve(pair[1])
+		key, value := Resolve(pair[0]), Resolve(pair[1])
 		if key.Kind == yaml.ScalarNode && namesSet(value) {
 			p.setItem(key.Value, value)
 			if len(node.Content) > 2 {

@@ -10,6 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
 // decode fills in an object of the Kubernetes API. The error joins all values of the
@@ -36,7 +38,7 @@ func decode(node *yaml.Node, into any) error {
 // check compares a tree with a type of the API. A type with a custom decoder is left to
 // that decoder. If strict is true, a text must also be a text in YAML 1.1.
 func check(node *yaml.Node, t reflect.Type, what string, strict bool) error {
-	at, node := node, resolve(node)
+	at, node := node, definitions.Resolve(node)
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -156,14 +158,6 @@ func valueIn(node *yaml.Node, keys ...string) *yaml.Node {
 		}
 		value := values[key]
 		node = &value
-	}
-	return node
-}
-
-// resolve follows a YAML alias to its node.
-func resolve(node *yaml.Node) *yaml.Node {
-	if node.Kind == yaml.AliasNode {
-		return node.Alias
 	}
 	return node
 }

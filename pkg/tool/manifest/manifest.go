@@ -194,10 +194,7 @@ func each(err error, other func(error) error) error {
 
 // textOf returns a scalar that Kubernetes requires to be text; what describes it.
 func textOf(node *yaml.Node, what string) (string, error) {
-	n := node
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+	n := definitions.Resolve(node)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && !(n.Style == 0 && oldBoolean(n.Value)) {
 		return n.Value, nil
 	}
