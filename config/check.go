@@ -14,9 +14,9 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// check returns the problem with a setting's text that can be found without other
+// checkText returns the problem with a setting's text that can be found without other
 // settings.
-func (s setting) check(text string) error {
+func (s setting) checkText(text string) error {
 	switch s.kind {
 	case kindBoolean:
 		if _, err := strconv.ParseBool(text); err != nil {

@@ -82,9 +82,9 @@ func (l *loader) checkCloud(it item) {
 	}
 }
 
-// clouded checks a set of a cloud: the parts that it adopts, and that no secret ends
+// checkCloudSet checks a set of a cloud: the parts that it adopts, and that no secret ends
 // before the next one exists.
-func (l *loader) clouded(it item, set RotatedSet) {
+func (l *loader) checkCloudSet(it item, set RotatedSet) {
 	name, adopts, _ := set.clouds()
 	if name == "" {
 		return

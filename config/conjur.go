@@ -116,7 +116,7 @@ func (l *loader) authenticator(c *Conjur) {
 	case !l.src.Assume.Connection && len(l.process["identities"].items) == 0:
 		l.fail(l.key("conjur.authnUrl"), "not set, and neither is CONJUR_AUTHN_API_KEY; set one of them")
 	}
-	login{l, nil}.check(*c)
+	login{l, nil}.checkAuthenticator(*c)
 }
 
 // useAPIKey selects the authenticator that has no separate URL.

@@ -137,8 +137,8 @@ func (d *decoder) value(s setting, path string, at, node *yaml.Node) value {
 	case s.items != nil && err == nil:
 		v.node = node
 		d.items(s, path, node, &v)
-	case s.kind == kindDuration && node.Kind == yaml.ScalarNode && node.Tag == "!!int" && s.check(node.Value) != nil:
-		err = s.check(node.Value) // quotes would not help
+	case s.kind == kindDuration && node.Kind == yaml.ScalarNode && node.Tag == "!!int" && s.checkText(node.Value) != nil:
+		err = s.checkText(node.Value) // quotes would not help
 	case err != nil:
 	case node.Kind != yaml.ScalarNode || s.kind == kindEntries:
 		v.node = node
@@ -148,7 +148,7 @@ func (d *decoder) value(s setting, path string, at, node *yaml.Node) value {
 		if s.oneLine(&v, d.report); v.text == "" && s.emptyIsUnset() {
 			return value{}
 		}
-		err = s.check(v.text)
+		err = s.checkText(v.text)
 	}
 	if err != nil && !v.bad {
 		d.fail(v.key, "%v", err)

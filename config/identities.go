@@ -158,7 +158,7 @@ func (l *loader) identityConjur(id item, process Conjur) Conjur {
 		l.fail(key, "the identity %q has neither conjur.apiKeyFile nor conjur.authnUrl, and the process has no authenticator either; set one of them", id["name"].text)
 		return *c
 	}
-	login{l, id}.check(*c)
+	login{l, id}.checkAuthenticator(*c)
 	if a, ok := authenticatorNamed(c.AuthnType); ok {
 		for _, name := range credentialSettings() {
 			if val := id[name]; val.set && !slices.Contains(a.settings(), name) {

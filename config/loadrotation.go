@@ -67,7 +67,7 @@ func (l *loader) rotate(cfg *Config) {
 	}
 	sets, _ := find(fileSettings(), "rotation.sets")
 	for _, it := range list.items {
-		cfg.Rotation.Sets = append(cfg.Rotation.Sets, l.rotated(it, sets.items))
+		cfg.Rotation.Sets = append(cfg.Rotation.Sets, l.loadSet(it, sets.items))
 	}
 	l.checkSeparate(list.items, cfg.Rotation.Sets)
 }
@@ -91,15 +91,15 @@ func (l *loader) rotatesAs(cfg *Config) Conjur {
 	return l.identityConjur(l.process["identities"].items[i], cfg.Conjur)
 }
 
-// rotated reads one set.
-func (l *loader) rotated(it item, table []setting) RotatedSet {
+// loadSet reads one set.
+func (l *loader) loadSet(it item, table []setting) RotatedSet {
 	var set RotatedSet
 	fill(table, it, reflect.ValueOf(&set))
 	l.actuator(it, &set)
-	l.timed(it, &set)
+	l.loadTimeout(it, &set)
 	l.generated(it, &set)
 	l.schedule(it, &set)
-	l.kept(it, &set)
+	l.loadKeep(it, &set)
 	l.confirmed(it, &set)
 	l.published(it, &set)
 	for i, part := range it["adopt"].keys {
@@ -111,7 +111,7 @@ func (l *loader) rotated(it item, table []setting) RotatedSet {
 			l.fail(fmt.Sprintf("%s.%s", it["adopt"].key, part), "the name of a part %s", versions.PartRule)
 		}
 	}
-	l.clouded(it, set)
+	l.checkCloudSet(it, set)
 	return set
 }
 
@@ -195,9 +195,9 @@ func (s RotatedSet) keepName() string {
 	return "keep"
 }
 
-// kept reads how long an old version stays, and the other settings that depend on the
+// loadKeep reads how long an old version stays, and the other settings that depend on the
 // kind of the set.
-func (l *loader) kept(it item, set *RotatedSet) {
+func (l *loader) loadKeep(it item, set *RotatedSet) {
 	other, why := "grace", "keys have keep"
 	set.Keep = defaultKeep
 	if set.Outside() {
@@ -260,8 +260,8 @@ func (l *loader) actuator(it item, set *RotatedSet) {
 // longestAct limits the duration of one act outside.
 const longestAct = 10 * time.Minute
 
-// timed checks the duration limit of an act outside.
-func (l *loader) timed(it item, set *RotatedSet) {
+// loadTimeout checks the duration limit of an act outside.
+func (l *loader) loadTimeout(it item, set *RotatedSet) {
 	val := it["timeout"]
 	switch {
 	case !val.set || val.bad:

@@ -48,9 +48,9 @@ func (l login) missing(name string, of AuthnType) {
 	l.fail(l.id["name"].key, "the identity %q has no %s, but the authenticator %s needs it", l.id["name"].text, name, of)
 }
 
-// check checks that Syncer supports the authenticator, and that all its required settings
-// are set.
-func (l login) check(c Conjur) {
+// checkAuthenticator checks that Syncer supports the authenticator, and that all its
+// required settings are set.
+func (l login) checkAuthenticator(c Conjur) {
 	a, ok := authenticatorNamed(c.AuthnType)
 	if !ok {
 		if c.AuthnType != "" {

@@ -59,7 +59,7 @@ func (l *loader) configured(mode Mode, s item, def definitions.SecretDefinition)
 		Create: s["create"].isTrue(), Type: s["type"].text, Restart: l.workloads(mode, s["restart"]),
 		PullFor: l.accounts(mode, s["pullSecretFor"]),
 	}
-	t := &targets.Target{Entries: l.mapped(s, def.Account), Secret: more}
+	t := &targets.Target{Entries: l.loadMapping(s, def.Account), Secret: more}
 	more.Groups = l.secretGroups(s, def)
 	empty := len(s["map"].items) == 0 && len(s["groups"].items) == 0
 	switch {
@@ -75,8 +75,8 @@ func (l *loader) configured(mode Mode, s item, def definitions.SecretDefinition)
 	return t
 }
 
-// mapped reads the map. Each data key may occur only once.
-func (l *loader) mapped(s item, account string) (entries []targets.Entry) {
+// loadMapping reads the map. Each data key may occur only once.
+func (l *loader) loadMapping(s item, account string) (entries []targets.Entry) {
 	for i, key := range s["map"].keys {
 		id, contentType := s["map"].items[i]["id"], s["map"].items[i]["contentType"]
 		if !id.set || id.bad || contentType.bad {

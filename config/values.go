@@ -75,7 +75,7 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 			if group == nil {
 				s.oneLine(&val, r)
 			}
-			if (val.text != "" || a.bad || !s.emptyIsUnset()) && s.take(&val, r) {
+			if (val.text != "" || a.bad || !s.emptyIsUnset()) && s.checkValue(&val, r) {
 				v.put(s.name, group, val)
 			}
 		}
@@ -103,10 +103,10 @@ func (s setting) oneLine(val *value, r *report) {
 	}
 }
 
-// take checks the value of a setting, and reports whether it applies. A lenient setting
-// keeps its default.
-func (s setting) take(val *value, r *report) bool {
-	if err := s.check(val.text); err != nil && !val.bad {
+// checkValue checks the value of a setting, and reports whether it applies. A lenient
+// setting keeps its default.
+func (s setting) checkValue(val *value, r *report) bool {
+	if err := s.checkText(val.text); err != nil && !val.bad {
 		if s.lenient && (val.env || s.outOfRange(val.text)) {
 			r.warn(val.key, "%v; using the default (%s)", err, cmp.Or(s.follows, s.def))
 			return false
@@ -133,7 +133,7 @@ func (v *values) addEnvironment(getenv func(string) string, r *report) {
 			continue
 		}
 		val := value{text: getenv(s.env), key: s.env, set: true, env: true}
-		if s.oneLine(&val, r); val.text != "" && s.take(&val, r) {
+		if s.oneLine(&val, r); val.text != "" && s.checkValue(&val, r) {
 			v.process[s.name] = val
 		}
 	}

@@ -21,7 +21,7 @@ func (s *Set) Handler() http.Handler {
 			http.Error(w, "this address answers GET", http.StatusMethodNotAllowed)
 			return
 		}
-		st := s.look()
+		st := s.recentState()
 		answer := struct {
 			IDs     []string         `json:"ids"`
 			Primary string           `json:"primary"`

@@ -98,7 +98,7 @@ func Open(folder string) (*Set, error) {
 	if prefix, found := strings.CutSuffix(filepath.Base(folder), "*"); found {
 		s.folder, s.prefix = filepath.Dir(folder), prefix
 	}
-	st, err := s.read(nil)
+	st, err := s.readFolder(nil)
 	if err != nil {
 		return nil, fmt.Errorf("key set %s: %w", folder, err)
 	}
@@ -110,7 +110,7 @@ func Open(folder string) (*Set, error) {
 
 // Primary returns the key for signing and encryption.
 func (s *Set) Primary() Key {
-	st := s.look()
+	st := s.recentState()
 	return s.use(st.keys[st.primary])
 }
 
@@ -118,7 +118,7 @@ func (s *Set) Primary() Key {
 // reports false, it reads the folder again, at most once a second, because another
 // process may have received the key first.
 func (s *Set) ByID(id string) (Key, bool) {
-	if key, ok := s.look().byID(id); ok {
+	if key, ok := s.recentState().byID(id); ok {
 		return s.use(key), true
 	}
 	now := s.now()
@@ -134,10 +134,10 @@ func (s *Set) ByID(id string) (Key, bool) {
 }
 
 // All returns the keys, sorted by ID.
-func (s *Set) All() []Key { return slices.Clone(s.look().keys) }
+func (s *Set) All() []Key { return slices.Clone(s.recentState().keys) }
 
 // Err returns the reason why the folder's current content is not in use, or nil.
-func (s *Set) Err() error { return s.look().err }
+func (s *Set) Err() error { return s.recentState().err }
 
 // Changes yields after each change of the keys, until ctx is done:
 //
@@ -147,7 +147,7 @@ func (s *Set) Err() error { return s.look().err }
 //
 // It may combine several changes.
 func (s *Set) Changes(ctx context.Context) func(yield func() bool) {
-	seen := s.look()
+	seen := s.recentState()
 	return func(yield func() bool) {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
@@ -157,7 +157,7 @@ func (s *Set) Changes(ctx context.Context) func(yield func() bool) {
 				return
 			case <-tick.C:
 			}
-			now := s.look()
+			now := s.recentState()
 			if now.equal(seen) {
 				continue
 			}
@@ -168,9 +168,9 @@ func (s *Set) Changes(ctx context.Context) func(yield func() bool) {
 	}
 }
 
-// look returns the state of the folder from less than a second ago. While another
+// recentState returns the state of the folder from less than a second ago. While another
 // goroutine reads the folder, it returns the previous state.
-func (s *Set) look() *state {
+func (s *Set) recentState() *state {
 	if s.now()-s.looked.Load() >= int64(interval) {
 		select {
 		case <-s.idle:
@@ -189,7 +189,7 @@ func (s *Set) refresh() {
 		s.idle <- struct{}{}
 	}()
 	old := s.state.Load()
-	st, err := s.read(old)
+	st, err := s.readFolder(old)
 	if err != nil {
 		kept := *old
 		kept.err = fmt.Errorf("key set %s: %w; the last good keys stay in use", s.folder, err)

@@ -24,8 +24,8 @@ const (
 
 var errChanged = errors.New("the folder changed each time it was read")
 
-// read returns the folder's state. If nothing changed, it returns old itself.
-func (s *Set) read(old *state) (*state, error) {
+// readFolder returns the folder's state. If nothing changed, it returns old itself.
+func (s *Set) readFolder(old *state) (*state, error) {
 	for range attempts {
 		st, err := s.enter(old)
 		if !errors.Is(err, errChanged) && !errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +57,7 @@ func (s *Set) enter(old *state) (*state, error) {
 	} else {
 		return nil, err
 	}
-	files, err := s.list(root)
+	files, err := s.listKeyFiles(root)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (s *Set) enter(old *state) (*state, error) {
 			return nil, err
 		}
 	}
-	again, err := s.list(root)
+	again, err := s.listKeyFiles(root)
 	if err != nil || !same(files, again) {
 		return nil, errChanged
 	}
@@ -89,8 +89,8 @@ func (s *Set) enter(old *state) (*state, error) {
 	return st, nil
 }
 
-// list returns the key files, sorted by name.
-func (s *Set) list(root *os.Root) ([]fs.FileInfo, error) {
+// listKeyFiles returns the key files, sorted by name.
+func (s *Set) listKeyFiles(root *os.Root) ([]fs.FileInfo, error) {
 	folder, err := root.Open(".")
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func Read(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return read(f, path, most)
+	return readOpened(f, path, most)
 }
 
 // ReadIn is Read for a name in a folder. It refuses a symlink.
@@ -42,11 +42,11 @@ func ReadIn(root *os.Root, name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return read(f, name, most)
+	return readOpened(f, name, most)
 }
 
-// read reads a file that was opened without blocking, and closes it.
-func read(f *os.File, path string, most int64) (data []byte, err error) {
+// readOpened reads a file that was opened without blocking, and closes it.
+func readOpened(f *os.File, path string, most int64) (data []byte, err error) {
 	defer func() { _ = f.Close() }() // opened for reading only
 	info, err := f.Stat()
 	switch {

@@ -156,8 +156,8 @@ func (s *tokens) get(ctx context.Context, refused *Token) (*Token, error) {
 	}
 }
 
-// tokenOrRenewal returns one of these: a token, a renewal to wait for, a renewal to lead, or
-// the reason why it is too early.
+// tokenOrRenewal returns one of these: a token, a renewal to wait for, a renewal to lead,
+// or the reason why it is too early.
 func (s *tokens) tokenOrRenewal(refused *Token) (t *Token, r *renewal, lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -74,8 +74,8 @@ func (a *authenticator) webservice() string {
 	return string(policy.MakeRef(a.account, "webservice", a.id()))
 }
 
-// readSettings loads the settings from the store. A declared variable without a value is an
-// error, because ignoring it could admit more hosts.
+// readSettings loads the settings from the store. A declared variable without a value is
+// an error, because ignoring it could admit more hosts.
 func (a *authenticator) readSettings(tx *store.Tx) error {
 	switch o, err := tx.Object(a.webservice()); {
 	case err != nil:

@@ -34,13 +34,13 @@ func NewTroubles(log *zap.Logger) *Troubles {
 
 // Report records the result for a subject, such as "poll". A nil error means
 // success. See records.Trouble.Met for the resulting log lines.
-func (t *Troubles) Report(subject string, err error) { t.note(subject, err, zap.ErrorLevel) }
+func (t *Troubles) Report(subject string, err error) { t.recordTrouble(subject, err, zap.ErrorLevel) }
 
 // Remark records an error that degrades a subject without stopping it. It is logged
 // as a warning, once while it lasts. Report with a nil error ends it too.
-func (t *Troubles) Remark(subject string, err error) { t.note(subject, err, zap.WarnLevel) }
+func (t *Troubles) Remark(subject string, err error) { t.recordTrouble(subject, err, zap.WarnLevel) }
 
-func (t *Troubles) note(subject string, err error, level zapcore.Level) {
+func (t *Troubles) recordTrouble(subject string, err error, level zapcore.Level) {
 	t.mu.Lock()
 	before := t.present[subject]
 	if err != nil && before.level != level {

@@ -57,9 +57,9 @@ func (c *Client) NewDivision(namespace, lease string, reporter DivisionReporter,
 	return d
 }
 
-// checkOwner returns why nothing may be written in a namespace now. It reads the labels and the
-// Leases at each call, so a watch that lags causes no write. Each write carries the
-// resource version of an earlier read. If the new owner wrote in between, the write
+// checkOwner returns why nothing may be written in a namespace now. It reads the labels
+// and the Leases at each call, so a watch that lags causes no write. Each write carries
+// the resource version of an earlier read. If the new owner wrote in between, the write
 // conflicts.
 func (d *Division) checkOwner(ctx context.Context, namespace string) error {
 	labels, err := d.client.NamespaceLabels(ctx, namespace)

@@ -47,8 +47,8 @@ func (l *lease) try(ctx context.Context) bool {
 	return l.write(ctx, l.Identity) == nil
 }
 
-// otherMayLead reports whether another process may lead. It compares only local times, because
-// other clocks may differ.
+// otherMayLead reports whether another process may lead. It compares only local times,
+// because other clocks may differ.
 func (l *lease) otherMayLead() bool {
 	holder := l.holder()
 	return holder != "" && holder != l.Identity && time.Since(l.seen) < time.Duration(ptr.Deref(l.live.Spec.LeaseDurationSeconds, 0))*time.Second
@@ -230,9 +230,9 @@ type refusals struct {
 // enough reports whether a right is missing.
 func (r *refusals) enough() bool { return !r.may && r.count >= patience }
 
-// recordOutcome is called with the outcome of each request, except one that finds no Lease.
-// contested means that this process can write the Lease, or that another process holds
-// it.
+// recordOutcome is called with the outcome of each request, except one that finds no
+// Lease. contested means that this process can write the Lease, or that another process
+// holds it.
 func (r *refusals) recordOutcome(err error, contested bool) {
 	switch {
 	case contested:

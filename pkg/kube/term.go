@@ -78,8 +78,8 @@ func (t *term) endLocked() {
 
 func (t *term) pastLocked() bool { return !t.until.IsZero() && !time.Now().Before(t.until) }
 
-// checkTerm returns why nothing may be written now. over, if not nil, ends when writes are no
-// longer allowed.
+// checkTerm returns why nothing may be written now. over, if not nil, ends when writes are
+// no longer allowed.
 func (t *term) checkTerm() (over context.Context, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -267,9 +267,9 @@ type room struct {
 	used  map[string]int // by namespace
 }
 
-// recordSize records the size of an object instead of its earlier size; 0 for an object that is
-// gone. If a namespace would exceed most, recordSize records nothing and returns false. A most
-// of 0 means no limit.
+// recordSize records the size of an object instead of its earlier size; 0 for an object
+// that is gone. If a namespace would exceed most, recordSize records nothing and returns
+// false. A most of 0 means no limit.
 func (r *room) recordSize(name cache.ObjectName, size, most int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

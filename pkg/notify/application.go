@@ -184,7 +184,7 @@ func (a *Application) SayMissing() error {
 
 // Missing returns the content of MissingFile as one line; "" without the file.
 func (s *Status) Missing() (string, error) {
-	text, err := s.read(MissingFile)
+	text, err := s.readFile(MissingFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

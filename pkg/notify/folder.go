@@ -87,7 +87,7 @@ func (d folder) lstat(name string) (info fs.FileInfo, err error) {
 	return info, err
 }
 
-func (d folder) read(name string) (text []byte, err error) {
+func (d folder) readFile(name string) (text []byte, err error) {
 	const most = 1 << 20 // far more than the size of any note
 	err = d.in(func(root *os.Root) error { text, err = safefile.ReadIn(root, name, most); return err })
 	return text, err

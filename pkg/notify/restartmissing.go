@@ -14,8 +14,8 @@ type MissingWorkloadError struct{}
 
 func (*MissingWorkloadError) Error() string { return "there is no such workload" }
 
-// note records whether a workload that Secrets name exists.
-func (r *Restarts) note(w targets.Workload, secrets []string, gone bool) {
+// recordMissing records whether a workload that Secrets name exists.
+func (r *Restarts) recordMissing(w targets.Workload, secrets []string, gone bool) {
 	named := r.missing[w.Namespace]
 	if named == nil {
 		if r.missing == nil {

@@ -240,7 +240,7 @@ func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRe
 	_, gone := errors.AsType[*MissingWorkloadError](err)
 	now := time.Now()
 	if !gone || !d.missing { // a missing one is reported once
-		r.note(w, secrets, gone)
+		r.recordMissing(w, secrets, gone)
 	}
 	d.missing = gone
 	if ctx.Err() == nil || err == nil {

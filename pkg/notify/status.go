@@ -135,7 +135,7 @@ func (s *Status) Beat() error {
 
 // KeysSeen returns the content of KeysSeenFile; nil without the file.
 func (s *Status) KeysSeen() ([]byte, error) {
-	text, err := s.read(KeysSeenFile)
+	text, err := s.readFile(KeysSeenFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -144,20 +144,20 @@ func (s *Status) KeysSeen() ([]byte, error) {
 
 // TakeUpdated reports whether something was updated. It deletes UpdatedFile, so that each
 // update is reported once.
-func (s *Status) TakeUpdated() (bool, error) { return s.take(UpdatedFile) }
+func (s *Status) TakeUpdated() (bool, error) { return s.takeFile(UpdatedFile) }
 
 // TakeBeat reports whether the heart has beaten since the last TakeBeat. It deletes
 // AliveFile.
-func (s *Status) TakeBeat() (bool, error) { return s.take(AliveFile) }
+func (s *Status) TakeBeat() (bool, error) { return s.takeFile(AliveFile) }
 
 // TakeRequested reports whether the application has requested missing content. It deletes
 // RequestedFile, so that each request is accepted once.
-func (s *Status) TakeRequested() (bool, error) { return s.take(RequestedFile) }
+func (s *Status) TakeRequested() (bool, error) { return s.takeFile(RequestedFile) }
 
-// take deletes a sentinel file. In a sticky folder, such as a volume in memory, nobody
-// may delete another user's file. Then take writes a mark as the current user. The mark
-// has the file's timestamp and thus says which file was taken.
-func (s *Status) take(name string) (bool, error) {
+// takeFile deletes a sentinel file. In a sticky folder, such as a volume in memory, nobody
+// may delete another user's file. Then takeFile writes a mark as the current user. The
+// mark has the file's timestamp and thus says which file was taken.
+func (s *Status) takeFile(name string) (bool, error) {
 	info, err := s.lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -225,7 +225,7 @@ func (s *Status) installScripts() error {
 
 // install replaces a script atomically, because a probe may be running it.
 func (s *Status) install(name string, text []byte) error {
-	if there, err := s.read(name); err == nil && bytes.Equal(there, text) {
+	if there, err := s.readFile(name); err == nil && bytes.Equal(there, text) {
 		return nil
 	}
 	return s.put(name, note{text: text, mode: 0o755})

@@ -147,7 +147,7 @@ func (l *lane) delivered(ids []string) (may, known bool) {
 		case !slices.Contains(keys, r.Spec.Key):
 		case s.Err == nil && s.Proven.IsZero():
 			known = false
-		case !s.Bare:
+		case !s.TargetEmpty:
 			return true, true
 		}
 	}
@@ -164,7 +164,7 @@ func (l *lane) users() map[string]variables.Use {
 			if uses[id] == nil {
 				uses[id] = variables.Use{}
 			}
-			uses[id][tenant] = uses[id][tenant] || !r.Status.Bare
+			uses[id][tenant] = uses[id][tenant] || !r.Status.TargetEmpty
 		}
 	}
 	return uses
@@ -270,7 +270,7 @@ func (l *lane) suspects() (keys []targets.Key, due time.Time) {
 	for _, r := range l.targets.Records() {
 		var suspect *variables.SuspectError
 		t := r.Spec
-		needless := r.Status.Bare && t.Secret == nil && t.Expanded == nil && t.Overrides == nil
+		needless := r.Status.TargetEmpty && t.Secret == nil && t.Expanded == nil && t.Overrides == nil
 		if errors.As(r.Status.Err, &suspect) && !needless {
 			keys = append(keys, r.Spec.Key)
 			if suspect.NotBefore.After(due) {

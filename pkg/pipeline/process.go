@@ -37,8 +37,8 @@ type Options struct {
 	Parts Parts
 }
 
-// check returns the invalid options.
-func (o *Options) check() error {
+// validate returns the invalid options.
+func (o *Options) validate() error {
 	var errs []error
 	if o.Parts.Workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers %d is too few; use at least 1", o.Parts.Workers))
@@ -72,7 +72,7 @@ type Process struct {
 func New(o Options) (s *Process, stop func(), err error) {
 	s = &Process{options: o, lines: logs.NewQueue(os.Stderr)}
 	s.log, s.level, err = logs.New(o.LogFormat, s.lines)
-	if err := errors.Join(err, o.check()); err != nil {
+	if err := errors.Join(err, o.validate()); err != nil {
 		return nil, nil, err
 	}
 	return s, s.lines.Start(), nil

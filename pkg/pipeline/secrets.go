@@ -63,7 +63,7 @@ func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 			Interval:    secretsLook,
 			Definitions: s.set.Budget / 8,
 			Handler:     s.definitions,
-			See:         func(found *corev1.Secret) { kubesecrets.Foresee(s.set, found) },
+			See:         func(found *corev1.Secret) { kubesecrets.RecordBeforeFirstSync(s.set, found) },
 			Reporter:    s.troubles,
 		})
 	}

@@ -110,14 +110,14 @@ func (r *Rotator) readOthers(ctx context.Context, now time.Time) error {
 		if r.ledger.knows(id) {
 			continue
 		}
-		held, err := s.set.read(ctx)
+		held, err := s.set.readNewest(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil || held.Document == nil {
 			held.Document = versions.New("")
 		}
-		r.ledger.note(id, held.Document, now, true)
+		r.ledger.recordBegun(id, held.Document, now, true)
 		held.Wipe()
 	}
 	return nil

@@ -68,11 +68,11 @@ func TestALateReadGivesNoBudgetBack(t *testing.T) {
 	by := versions.Entry{At: now.Add(-24 * time.Hour)}
 	doc := versions.New("me").Make("r1", parts("x"), false, by).Promote("r1", by)
 	l := ledger{perHour: 1, begun: map[string][]time.Time{}}
-	l.note("a", doc, now, false)
+	l.recordBegun("a", doc, now, false)
 	if why := l.barred(&Plan{ID: "a"}, doc, now, true); why != "" {
 		t.Fatal(why)
 	}
-	l.note("a", doc, now, true) // another set read it before
+	l.recordBegun("a", doc, now, true) // another set read it before
 	if l.barred(&Plan{ID: "b"}, doc, now, true) == "" {
 		t.Error("a second version begins within the hour")
 	}

@@ -140,7 +140,7 @@ func (s *step) askConsumers(ctx context.Context) gates {
 		switch v.State {
 		case versions.Accepted:
 			_, used := doc.Primary()
-			g.introduced = s.Actuator != nil || !used || s.Consumers == nil || g.take(s.Consumers.Introduced(ctx, doc, v, s.shown))
+			g.introduced = s.Actuator != nil || !used || s.Consumers == nil || g.recordAnswer(s.Consumers.Introduced(ctx, doc, v, s.shown))
 		case versions.Retiring, versions.Revoking:
 			left := Answer{Open: true}
 			if s.Consumers != nil {
@@ -151,7 +151,7 @@ func (s *step) askConsumers(ctx context.Context) gates {
 					return g
 				}
 			}
-			if open := g.take(left); open || left.InUse {
+			if open := g.recordAnswer(left); open || left.InUse {
 				g.left[v.ID] = open
 			}
 		}
@@ -159,8 +159,8 @@ func (s *step) askConsumers(ctx context.Context) gates {
 	return g
 }
 
-// take reports whether a gate is open, and records what a closed gate waits for.
-func (g *gates) take(a Answer) bool {
+// recordAnswer reports whether a gate is open, and records what a closed gate waits for.
+func (g *gates) recordAnswer(a Answer) bool {
 	if !a.Open && g.waits == "" {
 		g.waits = a.Waits
 	}

@@ -133,7 +133,7 @@ func TestNothingPassesAnUnmendedPublication(t *testing.T) {
 				s.command("now", versions.Command{})
 				r.sets["jwt"].commanded.Store(true)
 				s.Policy("- !deny " + right)
-				step := func() { _, _ = r.begin(r.sets["jwt"]).take(t.Context()) }
+				step := func() { _, _ = r.begin(r.sets["jwt"]).run(t.Context()) }
 				for range 20 { // enough for a whole rotation
 					step()
 				}

@@ -27,10 +27,10 @@ type ledger struct {
 	failed map[string][]string    // the sets that failed in a row, by outside system
 }
 
-// note records the versions that a set began within the last hour, after the set was
-// read. With first, it records nothing if the set's own step has done so: what that step
-// has read and begun is newer.
-func (l *ledger) note(set string, doc *versions.Document, now time.Time, first bool) {
+// recordBegun records the versions that a set began within the last hour, after the set
+// was read. With first, it records nothing if the set's own step has done so: what that
+// step has read and begun is newer.
+func (l *ledger) recordBegun(set string, doc *versions.Document, now time.Time, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.begun[set]; first && known {
@@ -134,9 +134,9 @@ func (s *Seen) step(set string) uint64 {
 	return s.steps[set]
 }
 
-// note stores a step if it is the highest. Goroutines of several sets share the file, so
-// writes are serialized.
-func (s *Seen) note(set string, step uint64) error {
+// recordStep stores a step if it is the highest. Goroutines of several sets share the
+// file, so writes are serialized.
+func (s *Seen) recordStep(set string, step uint64) error {
 	if s == nil {
 		return nil
 	}

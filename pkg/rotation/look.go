@@ -41,7 +41,7 @@ func (s *step) inspect(ctx context.Context) (err error) {
 		err = s.readAnnotations(ctx)
 	}
 	if err == nil {
-		err = s.read(ctx)
+		err = s.readSet(ctx)
 	}
 	if err == nil {
 		err = s.gather(ctx)
@@ -99,7 +99,7 @@ func dueIn(at, now time.Time) string {
 func (r *Rotator) Check(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	for id, s := range r.sets {
-		if problems := r.begin(s).check(ctx); len(problems) > 0 {
+		if problems := r.begin(s).checkSetup(ctx); len(problems) > 0 {
 			all[id] = problems
 		}
 	}
@@ -107,7 +107,7 @@ func (r *Rotator) Check(ctx context.Context) map[string][]string {
 	return all
 }
 
-func (s *step) check(ctx context.Context) (problems []string) {
+func (s *step) checkSetup(ctx context.Context) (problems []string) {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	changed := append([]string{s.ID, versions.ControlOf(s.ID)}, slices.Sorted(maps.Keys(s.Publish))...)
 	for _, id := range changed {
@@ -118,7 +118,7 @@ func (s *step) check(ctx context.Context) (problems []string) {
 	} else if s.unclear != "" {
 		add("%s", s.unclear)
 	}
-	if err := s.read(ctx); err != nil && !errors.Is(err, ErrUndeclared) {
+	if err := s.readSet(ctx); err != nil && !errors.Is(err, ErrUndeclared) {
 		add("%v", err)
 	}
 	if checker, ok := s.Actuator.(actuators.Checker); ok {
@@ -196,7 +196,7 @@ func (s *step) unusable(ctx context.Context) (problems []string) {
 		return problems
 	}
 	ca := s.Generate.X509.CA
-	held, err := Set{Conjur: s.r.config.Conjur, ID: ca}.read(ctx)
+	held, err := Set{Conjur: s.r.config.Conjur, ID: ca}.readNewest(ctx)
 	if err == nil && held.Document == nil {
 		if s.r.sets[ca] != nil { // it begins automatically
 			return problems

@@ -216,7 +216,7 @@ func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration, err
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout+mostActs*s.Timeout)
 	defer cancel()
 	step := r.begin(s)
-	o, err := step.take(ctx)
+	o, err := step.run(ctx)
 	switch s.err = err; {
 	case err == nil:
 		s.failures = 0
@@ -251,12 +251,12 @@ func (r *Rotator) poll(ctx context.Context) {
 			return
 		case <-time.After(r.config.Interval - time.Duration(rand.Float64()*float64(r.config.Interval)/10)):
 		}
-		r.look(ctx)
+		r.pollSets(ctx)
 	}
 }
 
-// look schedules another read of the sets that somebody changed.
-func (r *Rotator) look(ctx context.Context) {
+// pollSets schedules another read of the sets that somebody changed.
+func (r *Rotator) pollSets(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
 	of := map[string]*rotated{}

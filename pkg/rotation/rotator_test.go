@@ -266,7 +266,7 @@ func TestAStepCostsThreeRequests(t *testing.T) {
 			for steps := 0; ; steps++ {
 				before := s.doc().Step
 				s.ResetCounts()
-				_, err := r.begin(set).take(ctx)
+				_, err := r.begin(set).run(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -327,7 +327,7 @@ func TestThousandIdleSetsCostTheirBatches(t *testing.T) {
 		return true
 	})
 	look := func() {
-		r.look(t.Context())
+		r.pollSets(t.Context())
 		if err := r.queue.WaitSettled(t.Context()); err != nil {
 			t.Fatal(err)
 		}

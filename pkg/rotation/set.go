@@ -104,11 +104,11 @@ const fresh = 5 * time.Second
 
 // Read returns the newest value of the set.
 func (s Set) Read(ctx context.Context) (Held, error) {
-	held, err := s.read(ctx)
+	held, err := s.readNewest(ctx)
 	return held, errorOf(s.ID, err)
 }
 
-func (s Set) read(ctx context.Context) (Held, error) {
+func (s Set) readNewest(ctx context.Context) (Held, error) {
 	begin := time.Now()
 	at, err := s.newest(ctx)
 	if err != nil || at == 0 {
@@ -283,12 +283,12 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 				continue // therefore it cannot hold
 			case err != nil:
 				return s.uncertain(err)
-			case len(docs) == 0 || doc.Counts(holds):
+			case len(docs) == 0 || doc.Supersedes(holds):
 				holds, from = doc, at
 			}
 			docs = append(docs, doc)
 		}
-		next := holds.Again(versions.Entry{At: time.Now().UTC()}, docs...)
+		next := holds.Merge(versions.Entry{At: time.Now().UTC()}, docs...)
 		if from == newest && len(next.Versions) == len(holds.Versions) {
 			break // another process has settled it
 		}
@@ -305,7 +305,7 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 		}
 		put = newest
 	}
-	if !holds.Has(mine) {
+	if !holds.ContainsLastStepOf(mine) {
 		return fmt.Errorf("%w; another write came first and holds, so look at the set and repeat", ErrConflict)
 	}
 	return nil

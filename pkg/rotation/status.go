@@ -50,7 +50,7 @@ func (r *Rotator) Reports() (reports []Report) {
 
 // Status returns the status of the set.
 func (s Set) Status(ctx context.Context) Report {
-	held, err := s.read(ctx)
+	held, err := s.readNewest(ctx)
 	return s.report(held, err)
 }
 
@@ -106,7 +106,7 @@ func (s *step) unasked(ctx context.Context) []string {
 // rights, consumers that do not answer.
 func (s Set) Check(ctx context.Context, gate Gate) (problems []string) {
 	problems = lacks(ctx, s.Conjur, s.ID, "execute", "update")
-	held, err := s.read(ctx)
+	held, err := s.readNewest(ctx)
 	if errors.Is(err, ErrUndeclared) {
 		return problems
 	}

@@ -154,7 +154,7 @@ func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration
 // logged returns the entry in the set's log for a command that was overwritten. If there
 // is no entry, or the set may not be read, the error is ErrReplaced.
 func (s Set) logged(ctx context.Context, c versions.Command) (what string, err error) {
-	held, err := s.read(ctx)
+	held, err := s.readNewest(ctx)
 	if err == nil && held.Document != nil {
 		defer held.Document.Wipe()
 		if e, ok := held.Document.Answer(c.ID); ok && e.Refused {

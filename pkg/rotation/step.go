@@ -43,11 +43,11 @@ type holdError struct {
 
 func (e *holdError) Error() string { return e.why }
 
-// take takes the step: it looks at the set, decides which action is due, acts, and
+// run takes the step: it looks at the set, decides which action is due, acts, and
 // records the status. After an act outside with a known outcome, it decides again.
-func (s *step) take(ctx context.Context) (o outcome, err error) {
+func (s *step) run(ctx context.Context) (o outcome, err error) {
 	defer func() { s.record(ctx, err) }()
-	if answered, err := s.look(ctx); answered || err != nil {
+	if answered, err := s.gatherFacts(ctx); answered || err != nil {
 		return outcome{}, err
 	}
 	for {
@@ -67,9 +67,9 @@ func (s *step) take(ctx context.Context) (o outcome, err error) {
 	}
 }
 
-// look reads the command, the annotations and the set, and gathers the other facts. It
-// reports whether it answered a command; then the step is over.
-func (s *step) look(ctx context.Context) (answered bool, err error) {
+// gatherFacts reads the command, the annotations and the set, and gathers the other facts.
+// It reports whether it answered a command; then the step is over.
+func (s *step) gatherFacts(ctx context.Context) (answered bool, err error) {
 	s.doing = "read"
 	if s.now, err = s.r.now(ctx); err != nil {
 		return false, err
@@ -83,10 +83,10 @@ func (s *step) look(ctx context.Context) (answered bool, err error) {
 	if err := s.readAnnotations(ctx); err != nil {
 		return false, err
 	}
-	if err := s.read(ctx); err != nil {
+	if err := s.readSet(ctx); err != nil {
 		return false, err
 	}
-	if err := s.r.config.Seen.note(s.ID, s.seen); err != nil {
+	if err := s.r.config.Seen.recordStep(s.ID, s.seen); err != nil {
 		return false, err
 	}
 	if answered, err := s.answer(ctx); answered || err != nil || s.r.config.Paused {
@@ -163,9 +163,9 @@ func (r *Rotator) now(ctx context.Context) (time.Time, error) {
 	return now.UTC().Truncate(time.Second), nil
 }
 
-// read reads the set again.
-func (s *step) read(ctx context.Context) error {
-	held, err := s.set.read(ctx)
+// readSet reads the set again.
+func (s *step) readSet(ctx context.Context) error {
+	held, err := s.set.readNewest(ctx)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (s *step) gather(ctx context.Context) (err error) {
 		return nil // only a command counts
 	}
 	s.watch()
-	s.r.ledger.note(s.ID, doc, s.now, false)
+	s.r.ledger.recordBegun(s.ID, doc, s.now, false)
 	if doc.Paused {
 		return nil // consumers are not asked in this state
 	}

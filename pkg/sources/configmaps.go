@@ -234,6 +234,6 @@ func (c *ConfigMaps) follow(ctx context.Context, keys []targets.ConfigMapKey) {
 	}
 }
 
-func (c *ConfigMaps) note(what string, t trouble) {
-	c.troubles.note(c.Reporter, "watch of template configmaps", what, t)
+func (c *ConfigMaps) recordTrouble(what string, t trouble) {
+	c.troubles.recordTrouble(c.Reporter, "watch of template configmaps", what, t)
 }

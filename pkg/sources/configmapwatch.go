@@ -125,7 +125,7 @@ func (s *mapSpace) run(ctx context.Context) {
 func (s *mapSpace) forgetUnpolled(looked map[string]bool) {
 	for name := range s.looked {
 		if !looked[name] {
-			s.note(name, trouble{})
+			s.recordTrouble(name, trouble{})
 		}
 	}
 	s.looked = looked
@@ -151,7 +151,7 @@ func (s *mapSpace) follow(ctx context.Context) {
 			break
 		}
 		if refusal := s.watch(ctx, name); refusal != nil {
-			s.look(ctx, name, refusal)
+			s.readUnwatched(ctx, name, refusal)
 			looked[name] = true
 		}
 	}
@@ -212,31 +212,31 @@ func (s *mapSpace) end(name string) {
 	if w != nil {
 		w.stop()
 		<-w.done
-		s.note(name, trouble{})
+		s.recordTrouble(name, trouble{})
 	}
 }
 
-// look reads a ConfigMap that may not be watched, if a worker has a text of it.
-func (s *mapSpace) look(ctx context.Context, name string, refusal error) {
+// readUnwatched reads a ConfigMap that may not be watched, if a worker has a text of it.
+func (s *mapSpace) readUnwatched(ctx context.Context, name string, refusal error) {
 	m, err := s.all.Client.ConfigMap(ctx, s.namespace, name)
 	switch {
 	case ctx.Err() != nil:
 	case apierrors.IsNotFound(err):
 		s.all.saw(types.NamespacedName{Namespace: s.namespace, Name: name}, nil)
 	case err != nil:
-		s.note(name, trouble{err: kube.Lacking(err, s.all.Interval)})
+		s.recordTrouble(name, trouble{err: kube.Lacking(err, s.all.Interval)})
 	default:
 		s.all.saw(types.NamespacedName{Namespace: s.namespace, Name: name}, m)
-		s.note(name, trouble{err: kube.Looking(refusal, s.all.Interval), limited: true})
+		s.recordTrouble(name, trouble{err: kube.Looking(refusal, s.all.Interval), limited: true})
 	}
 }
 
-func (s *mapSpace) note(name string, t trouble) {
+func (s *mapSpace) recordTrouble(name string, t trouble) {
 	what := s.namespace
 	if name != "" {
 		what += "/" + name
 	}
-	s.all.note(what, t)
+	s.all.recordTrouble(what, t)
 }
 
 // mapHandler handles the events of one watch, after the change was processed by saw.
@@ -256,5 +256,5 @@ func (h mapHandler) Put(before, now *metav1.PartialObjectMetadata) {
 func (h mapHandler) Gone(namespace, name string) {
 	h.all.saw(types.NamespacedName{Namespace: namespace, Name: name}, nil)
 }
-func (h mapHandler) Report(err error) { h.note(h.name, trouble{err: err}) }
-func (h mapHandler) Remark(err error) { h.note(h.name, trouble{err: err, limited: true}) }
+func (h mapHandler) Report(err error) { h.recordTrouble(h.name, trouble{err: err}) }
+func (h mapHandler) Remark(err error) { h.recordTrouble(h.name, trouble{err: err, limited: true}) }

@@ -28,7 +28,7 @@ type Inputs struct {
 
 // Note records the present content. Call it before the files are read, so that no change
 // goes unnoticed in between.
-func (in *Inputs) Note() { in.look() }
+func (in *Inputs) Note() { in.detectChange() }
 
 // Run watches until ctx ends.
 func (in *Inputs) Run(ctx context.Context) {
@@ -38,14 +38,14 @@ func (in *Inputs) Run(ctx context.Context) {
 	}
 	report := func(err error) { in.Reporter.Report("configuration watch", err) }
 	watch(ctx, slices.Compact(slices.Sorted(slices.Values(folders))), in.Interval, 0, report, func() {
-		if in.look() {
+		if in.detectChange() {
 			in.Changed()
 		}
 	})
 }
 
-// look reads the files and reports whether one has changed since the last call.
-func (in *Inputs) look() (changed bool) {
+// detectChange reads the files and reports whether one has changed since the last call.
+func (in *Inputs) detectChange() (changed bool) {
 	if in.digests == nil {
 		in.digests = map[string][sha256.Size]byte{}
 	}

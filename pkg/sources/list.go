@@ -24,9 +24,9 @@ type listed struct {
 	err  error
 }
 
-// look starts listing, unless a list is in progress. It waits only a limited time for the
-// result: a server that lists slowly must not delay rotations.
-func (l *listing) look(ctx context.Context, interval time.Duration) []targets.Key {
+// awaitList starts listing, unless a list is in progress. It waits only a limited time for
+// the result: a server that lists slowly must not delay rotations.
+func (l *listing) awaitList(ctx context.Context, interval time.Duration) []targets.Key {
 	if l.Lister == nil {
 		return nil
 	}

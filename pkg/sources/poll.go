@@ -156,7 +156,7 @@ func (p *Poll) poll(ctx context.Context, list *listing, interval time.Duration) 
 	if p.Results != nil {
 		altered = p.Results.Altered()
 	}
-	listed := list.look(ctx, interval)
+	listed := list.awaitList(ctx, interval)
 	if ctx.Err() != nil {
 		return
 	}

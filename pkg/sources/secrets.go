@@ -210,20 +210,20 @@ func (w *secretWatch) Gone(namespace, name string) {
 
 func (w *secretWatch) Report(err error) {
 	w.fail(err, apierrors.IsForbidden(err)) // before the report: its receiver may call Complete
-	w.note(trouble{err: err})
+	w.recordTrouble(trouble{err: err})
 }
 
 func (w *secretWatch) Remark(err error) {
 	w.fail(nil, false)
-	w.note(trouble{err: err, limited: true})
+	w.recordTrouble(trouble{err: err, limited: true})
 }
 
-func (w *secretWatch) note(t trouble) {
+func (w *secretWatch) recordTrouble(t trouble) {
 	subject := "watch of secrets in all namespaces"
 	if w.Namespace != "" {
 		subject = "watch of secrets in namespace " + w.Namespace
 	}
-	w.all.troubles.note(w.all.Reporter, subject, w.Name, t)
+	w.all.troubles.recordTrouble(w.all.Reporter, subject, w.Name, t)
 }
 
 // fail records why nothing can be read; nil means that reading works.

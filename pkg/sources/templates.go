@@ -54,7 +54,7 @@ func (s *Templates) Text(t *targets.Target) (string, error) {
 	if t.Template.File == "" {
 		return t.Template.Inline, nil
 	}
-	s.note(t.Template.File) // before the read, so that a change in between is noticed
+	s.recordRead(t.Template.File) // before the read, so that a change in between is noticed
 	path := s.path(t.Template.File)
 	text, err := safefile.Read(path, mostTemplate)
 	if err == nil && len(text) == 0 {
@@ -67,8 +67,8 @@ func (s *Templates) path(file string) string {
 	return filepath.Join(s.Dir, filepath.FromSlash(file))
 }
 
-func (s *Templates) note(file string) {
-	now := s.look(file)
+func (s *Templates) recordRead(file string) {
+	now := s.statFile(file)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.read == nil {
@@ -77,7 +77,7 @@ func (s *Templates) note(file string) {
 	s.read[file] = now
 }
 
-func (s *Templates) look(file string) sight {
+func (s *Templates) statFile(file string) sight {
 	info, err := os.Stat(s.path(file))
 	if err != nil {
 		return sight{}
@@ -94,7 +94,7 @@ func (s *Templates) look(file string) sight {
 func (s *Templates) changed() []string {
 	now := map[string]sight{}
 	for _, file := range s.Users.TemplateFiles() {
-		now[file] = s.look(file)
+		now[file] = s.statFile(file)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

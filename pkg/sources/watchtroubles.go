@@ -21,10 +21,10 @@ type trouble struct {
 	limited bool
 }
 
-// note records the state of one watch; a nil error means no trouble. It reports one of
-// the present troubles, and keeps to the same one while it lasts. It remarks on a limited
-// trouble if no other trouble exists.
-func (f *watchTroubles) note(reporter Remarker, subject, watch string, t trouble) {
+// recordTrouble records the state of one watch; a nil error means no trouble. It reports
+// one of the present troubles, and keeps to the same one while it lasts. It remarks on a
+// limited trouble if no other trouble exists.
+func (f *watchTroubles) recordTrouble(reporter Remarker, subject, watch string, t trouble) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.present == nil {

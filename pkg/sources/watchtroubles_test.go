@@ -23,7 +23,7 @@ func TestManyTroublesAreOneUntilTheLastHasGone(t *testing.T) {
 	var f watchTroubles
 	var got said
 	note := func(watch string, err error, limited bool) {
-		f.note(&got, "watches", watch, trouble{err, limited})
+		f.recordTrouble(&got, "watches", watch, trouble{err, limited})
 	}
 	refused, forbidden := errors.New("refused"), errors.New("forbidden")
 	note("b", refused, false)

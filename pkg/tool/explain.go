@@ -65,16 +65,16 @@ func (t *Tool) printFile(e fileExplanation) error {
 	table.row("path", e.Path)
 	table.row("mode", e.Mode)
 	table.row("format", string(e.Format))
-	table.list("dotenv readers", e.DotenvReaders)
+	table.rows("dotenv readers", e.DotenvReaders)
 	if e.Template != "" {
 		table.row("template", e.Template)
 	}
-	table.list("entries", entryLines(e.Entries))
+	table.rows("entries", entryLines(e.Entries))
 	for i, alias := range slices.Sorted(maps.Keys(e.Read)) {
 		table.row([]string{"reads", ""}[min(i, 1)], alias+": "+e.Read[alias])
 	}
-	table.list("variables", e.Variables)
-	table.list("triggers", triggerLines(e.Triggers))
+	table.rows("variables", e.Variables)
+	table.rows("triggers", triggerLines(e.Triggers))
 	e.Login.addTo(table)
 	return table.Flush()
 }
@@ -104,8 +104,8 @@ func (t *Tool) table() table { return table{terminal.Columns(t.Out)} }
 
 func (t table) row(head, text string) { fmt.Fprintln(t, head+"\t"+text) }
 
-// list writes the head only before the first line.
-func (t table) list(head string, lines []string) {
+// rows writes the head only before the first line.
+func (t table) rows(head string, lines []string) {
 	for _, line := range lines {
 		t.row(head, line)
 		head = ""

@@ -174,13 +174,13 @@ func (t *Tool) printSecret(e secretExplanation) error {
 	table := t.table()
 	table.row("target", string(e.Key))
 	for _, key := range e.DataKeys {
-		table.list("data key "+key.Name, key.lines())
+		table.rows("data key "+key.Name, key.lines())
 	}
-	table.list("variables", e.Variables)
-	table.list("workloads", e.Workloads)
-	table.list("triggers", triggerLines(e.Triggers))
+	table.rows("variables", e.Variables)
+	table.rows("workloads", e.Workloads)
+	table.rows("triggers", triggerLines(e.Triggers))
 	e.Login.addTo(table)
-	table.list("faults", e.Faults)
+	table.rows("faults", e.Faults)
 	return table.Flush()
 }
 

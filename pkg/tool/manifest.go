@@ -161,7 +161,7 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]s
 	all = both(all, v)
 	all.Warnings = append(all.Warnings, kept(m, found, secrets)...)
 	for _, s := range secrets {
-		all.Errors = append(all.Errors, s.check(t.templates(m))...)
+		all.Errors = append(all.Errors, s.checkGroups(t.templates(m))...)
 	}
 	return found, all
 }
@@ -262,5 +262,5 @@ func (l *login) addTo(table table) {
 	for _, p := range l.Missing {
 		lines = append(lines, "missing: "+p.Error())
 	}
-	table.list("login", lines)
+	table.rows("login", lines)
 }

@@ -77,9 +77,9 @@ func targetOf(s *manifest.Secret, named bool) *targets.Target {
 	return t
 }
 
-// check returns the problems of the groups' formats, aliases and templates. Unknown
+// checkGroups returns the problems of the groups' formats, aliases and templates. Unknown
 // templates count as valid.
-func (s readSecret) check(texts *templates) (problems []config.Problem) {
+func (s readSecret) checkGroups(texts *templates) (problems []config.Problem) {
 	if s.target == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (t *Tool) secrets() ([]readSecret, *templates, error) {
 	texts := t.templates(m)
 	secrets, v := readSecrets(m, nil)
 	for _, s := range secrets {
-		v.Errors = append(v.Errors, s.check(texts)...)
+		v.Errors = append(v.Errors, s.checkGroups(texts)...)
 	}
 	if len(secrets) == 0 {
 		v.Errors = append(v.Errors, config.Problem{Key: t.manifestName(), Message: "there is no Secret in it"})

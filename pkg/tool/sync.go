@@ -64,7 +64,7 @@ func (o *offline) expand(ts []*targets.Target) []*targets.Target {
 // returns none, and an error for each of these. It writes warnings. It reads the existing
 // content from the sink and does not write to it. Without a sink, no content exists.
 func (o *offline) sync(ctx context.Context, ts []*targets.Target, sink workers.Sink) ([]made, error) {
-	if err := o.check(ts); err != nil {
+	if err := o.checkValues(ts); err != nil {
 		return nil, err
 	}
 	all := make([]made, len(ts))
@@ -77,8 +77,8 @@ func (o *offline) sync(ctx context.Context, ts []*targets.Target, sink workers.S
 	return all, errors.Join(errs...)
 }
 
-// check returns all variables of the targets that have no value.
-func (o *offline) check(ts []*targets.Target) error {
+// checkValues returns all variables of the targets that have no value.
+func (o *offline) checkValues(ts []*targets.Target) error {
 	file := inputName(o.Values)
 	var missing []string
 	var errs []error

@@ -40,7 +40,7 @@ func holdingOf(lanes func() (all []Lane, noted Noted, delivers bool), set string
 	sets := map[string][]records.Record{}
 	for _, l := range all {
 		for _, r := range l.Targets.Records() {
-			if len(r.Spec.Faults) > 0 && r.Status.Version == "" && !r.Status.Bare {
+			if len(r.Spec.Faults) > 0 && r.Status.Version == "" && !r.Status.TargetEmpty {
 				return holding, fmt.Errorf("it is not known which sets %s shows: %s", r.Spec.Key, brief.List(r.Spec.Faults))
 			}
 			for id := range setsOf(r) {

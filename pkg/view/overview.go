@@ -87,7 +87,7 @@ func (l Lane) overview(rules Rules) (status.Lane, []status.Target) {
 		t.Expires = r.Status.Expires.At
 		t.Overrides = strings.Join(overrides(r.Spec), ", ")
 		doubted := uncertain[r.Spec.Key]
-		if r.Status.Bare { // it never held their values
+		if r.Status.TargetEmpty { // it never held their values
 			doubted = nil
 		}
 		t.State = l.state(rules, r.Status, &t.Proven, len(doubted) > 0)

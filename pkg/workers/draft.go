@@ -48,12 +48,12 @@ func (d *draft) hold(key targets.Key, errs ...error) {
 	d.want.Parts, d.want.KeepAll, d.held = map[string]secret.Value{}, true, true
 }
 
-// tellBare records in the errors about unknown variables whether the target is empty, so
+// markEmpty records in the errors about unknown variables whether the target is empty, so
 // that no earlier content can stay.
-func (d *draft) tellBare(bare bool) {
+func (d *draft) markEmpty(bare bool) {
 	for _, err := range d.errs {
 		if unknown, ok := err.(*UnknownError); ok {
-			unknown.Bare = bare
+			unknown.TargetEmpty = bare
 		}
 	}
 }

@@ -128,13 +128,13 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 	}
 	s.Log.Log(s.steps, "Rendering target", zap.String("target", string(d.t.Key)))
 	value := func(id string) secret.Value { return d.answers[id].Value }
-	made := render.Secret(&d.render, value, func(group *targets.Target) (string, error) { return s.text(ctx, group) })
+	made := render.Secret(&d.render, value, func(group *targets.Target) (string, error) { return s.templateText(ctx, group) })
 	if err := made.Errs[""]; err != nil {
 		d.hold(d.t.Key, err)
 		return
 	}
 	if again := d.leaveOutUnfit(made.Errs); again != nil {
-		more := render.Secret(again, value, func(group *targets.Target) (string, error) { return s.text(ctx, group) })
+		more := render.Secret(again, value, func(group *targets.Target) (string, error) { return s.templateText(ctx, group) })
 		maps.Copy(made.Parts, more.Parts)
 		maps.Copy(made.Errs, more.Errs)
 		made.Warnings = append(made.Warnings, more.Warnings...)
@@ -187,9 +187,9 @@ type textError struct{ err error }
 func (e *textError) Error() string { return "reading the template: " + e.err.Error() }
 func (e *textError) Unwrap() error { return e.err }
 
-// text returns the text of a group's template, as long as time remains. A Secret may have
-// many templates, and each may run for a while.
-func (s *Syncer) text(ctx context.Context, group *targets.Target) (string, error) {
+// templateText returns the text of a group's template, as long as time remains. A Secret
+// may have many templates, and each may run for a while.
+func (s *Syncer) templateText(ctx context.Context, group *targets.Target) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", &textError{err}
 	}

@@ -19,13 +19,13 @@ import (
 type UnknownError struct {
 	Key  targets.Key
 	Errs []error // one per variable, in the order of the entries
-	// Bare means that nothing of the target exists yet.
-	Bare bool
+	// TargetEmpty means that nothing of the target exists yet.
+	TargetEmpty bool
 }
 
 func (e *UnknownError) Error() string {
-	if !e.Bare {
-		return fmt.Sprintf("%s keeps its last state: %s", e.Key, list(e.Errs))
+	if !e.TargetEmpty {
+		return fmt.Sprintf("%s keeps its last state: %s", e.Key, firstReasons(e.Errs))
 	}
 	var missing []string // they hold nothing to remove, so proof does not matter
 	var reasons []error
@@ -42,7 +42,7 @@ func (e *UnknownError) Error() string {
 	if len(missing) > 0 {
 		reasons = slices.Insert(reasons, 0, errors.New(noValue(missing)))
 	}
-	return fmt.Sprintf("%s is not delivered: %s", e.Key, list(reasons))
+	return fmt.Sprintf("%s is not delivered: %s", e.Key, firstReasons(reasons))
 }
 
 // noValue says that some variables have no value, and what to do.
@@ -81,7 +81,7 @@ func (e *RevokedError) Error() string {
 	case e.Parts != nil:
 		verb = "does not hold " + brief.List(e.Parts)
 	}
-	return fmt.Sprintf("%s %s: %s", e.Key, verb, list(e.Errs))
+	return fmt.Sprintf("%s %s: %s", e.Key, verb, firstReasons(e.Errs))
 }
 
 // neverFound reports whether this process has never found a value of any of the variables.
@@ -190,9 +190,9 @@ func joined(errs ...error) error {
 	return errors.Join(errs...)
 }
 
-// list shows the first few of many errors. A target with a thousand unknown variables
-// gets one line in the log, not a thousand.
-func list(errs []error) string {
+// firstReasons shows the first few of many errors. A target with a thousand unknown
+// variables gets one line in the log, not a thousand.
+func firstReasons(errs []error) string {
 	texts := make([]string, len(errs))
 	for i, err := range errs {
 		texts[i] = err.Error()

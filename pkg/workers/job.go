@@ -43,7 +43,7 @@ func (j *job) end(result Result) {
 	result.Key, result.Before, result.Span = j.Spec.Key, j.before, j.span
 	j.Status.Lost = j.Status.Lost || result.Removed || len(result.Revoked) > 0
 	if revoked, ok := errors.AsType[*RevokedError](result.Err); ok {
-		revoked.Never = !j.Status.Lost && (!revoked.Kept || j.Status.Bare) && revoked.neverFound()
+		revoked.Never = !j.Status.Lost && (!revoked.Kept || j.Status.TargetEmpty) && revoked.neverFound()
 	}
 	j.Status.Err = result.Err
 	if result.Wrote {
@@ -77,15 +77,15 @@ func (s *Syncer) removeFormer(j *job, err error) error {
 	return err
 }
 
-// read and write call the sink's Read and Apply.
-func (j *job) read(ctx context.Context) (sinks.State, error) {
+// readDestination and write call the sink's Read and Apply.
+func (j *job) readDestination(ctx context.Context) (sinks.State, error) {
 	defer j.span.Step("read")()
 	return j.syncer.Sink.Read(ctx, j.Record)
 }
 
 func (j *job) write(ctx context.Context, changes sinks.Changes) (err error) {
 	defer j.span.Step("write")()
-	j.Status.Bare = false
+	j.Status.TargetEmpty = false
 	if j.Status.Sight, err = j.syncer.Sink.Apply(ctx, j.Record, changes); err != nil {
 		return failed("writing", j.Spec, err)
 	}

@@ -71,7 +71,7 @@ func (s *Syncer) recallOverrides(ctx context.Context, r *job) *job {
 	t := r.Spec
 	before := r.Status.Content[t.Group]
 	if before == nil {
-		have, err := r.read(ctx)
+		have, err := r.readDestination(ctx)
 		if err != nil {
 			return r // the sync reports the error
 		}

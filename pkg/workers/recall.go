@@ -48,7 +48,7 @@ func (s *Syncer) recall(ctx context.Context, r *job) *job {
 // content or the list remembered with it shows that they were ever listed.
 func (s *Syncer) held(ctx context.Context, r *job, parts []*targets.Target) []string {
 	t := r.Spec
-	have, err := r.read(ctx)
+	have, err := r.readDestination(ctx)
 	if err != nil {
 		return nil // the sync reports the error
 	}
@@ -90,7 +90,7 @@ func (s *Syncer) lookOnce(ctx context.Context, j *job, held bool) {
 	if (!j.Status.Proven.IsZero() || j.Status.Version != "") && !again {
 		return
 	}
-	have, err := j.read(ctx)
+	have, err := j.readDestination(ctx)
 	if err != nil { // the sync that can go on reports it
 		return
 	}
@@ -102,11 +102,11 @@ func (s *Syncer) lookOnce(ctx context.Context, j *job, held bool) {
 func (j *job) see(have sinks.State) {
 	j.Status.See(have.Sight)
 	j.Seen = have.Seen
-	j.Status.Bare = len(have.Parts) == 0 && !have.Stale
+	j.Status.TargetEmpty = len(have.Parts) == 0 && !have.Stale
 	switch {
 	case j.Spec.Secret != nil:
 		j.Status.Sets = (&draft{}).shown(j, have, have.Parts)
-	case len(j.Spec.Faults) > 0 && !j.Status.Bare: // its sets are not known otherwise
+	case len(j.Spec.Faults) > 0 && !j.Status.TargetEmpty: // its sets are not known otherwise
 		j.Status.Sets = shownBefore(j, have)
 	}
 }
@@ -117,15 +117,15 @@ type Recognizer interface {
 	Recognize(r records.Record, wanted map[string]secret.Value) (sinks.State, bool)
 }
 
-// look finds out the existing content of a target. It reads it, unless the sink recognizes
-// it without a request.
-func (s *Syncer) look(ctx context.Context, j *job, wanted map[string]secret.Value) (have sinks.State, err error) {
+// findContent finds out the existing content of a target. It reads it, unless the sink
+// recognizes it without a request.
+func (s *Syncer) findContent(ctx context.Context, j *job, wanted map[string]secret.Value) (have sinks.State, err error) {
 	known := false
 	if sink, ok := s.Sink.(Recognizer); ok {
 		have, known = sink.Recognize(j.Record, wanted)
 	}
 	if !known {
-		have, err = j.read(ctx)
+		have, err = j.readDestination(ctx)
 	}
 	if err == nil {
 		err = ctx.Err() // the draft's input may be incomplete

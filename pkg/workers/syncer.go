@@ -136,7 +136,7 @@ type Warning struct {
 func (s *Syncer) Sync(reading, writing context.Context, keys []targets.Key, report func(Result)) {
 	jobs, unlisted := s.begin(reading, keys, report)
 	s.syncAll(reading, writing, jobs)
-	s.syncAll(reading, writing, s.list(reading, unlisted))
+	s.syncAll(reading, writing, s.listVariables(reading, unlisted))
 }
 
 // syncAll fetches the values of all targets together, and then delivers each target. If a
@@ -173,10 +173,10 @@ func (s *Syncer) deliver(reading, writing context.Context, j *job, answers map[s
 	result := Result{Warnings: d.allWarnings(), Work: d.work, Err: joined(d.errs...)}
 	if d.idle() {
 		s.lookOnce(reading, j, d.held)
-		d.tellBare(j.Status.Bare)
+		d.markEmpty(j.Status.TargetEmpty)
 		return result
 	}
-	have, err := s.look(reading, j, d.want.Parts)
+	have, err := s.findContent(reading, j, d.want.Parts)
 	if err != nil {
 		result.Err = err
 		return result
@@ -243,7 +243,7 @@ func (s *Syncer) plan(j *job, d *draft, have sinks.State) (changes sinks.Changes
 func (s *Syncer) apply(ctx context.Context, j *job, d *draft, changes sinks.Changes, stays bool, result *Result) {
 	switch {
 	case changes.Empty():
-		if err := s.note(ctx, j, changes); err != nil {
+		if err := s.recordMembers(ctx, j, changes); err != nil {
 			result.Err = err
 			return
 		}
@@ -279,9 +279,9 @@ func (s *Syncer) write(ctx context.Context, j *job, changes sinks.Changes) error
 	return nil
 }
 
-// note makes the sink remember the members of content that stays unchanged. It triggers
-// no notification.
-func (s *Syncer) note(ctx context.Context, j *job, changes sinks.Changes) error {
+// recordMembers makes the sink remember the members of content that stays unchanged. It
+// triggers no notification.
+func (s *Syncer) recordMembers(ctx context.Context, j *job, changes sinks.Changes) error {
 	if changes.Members == nil && changes.Sets == nil {
 		return nil
 	}

@@ -20,9 +20,9 @@ var (
 	errNoMatch   = errors.New("the identity sees no variable with a value for its *; grant it read on the variables, or set their values")
 )
 
-// list lists the variables for the targets that wait for that. It returns the targets
-// with the listed variables.
-func (s *Syncer) list(ctx context.Context, rs []*job) (listed []*job) {
+// listVariables lists the variables for the targets that wait for that. It returns the
+// targets with the listed variables.
+func (s *Syncer) listVariables(ctx context.Context, rs []*job) (listed []*job) {
 	if len(rs) == 0 {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (s *Syncer) notePart(r *job, part *targets.Target, c *choice) {
 	}
 	if len(fresh) > 0 {
 		s.Log.Warn("Variables are left out of a target that holds all variables", zap.String("target", string(key)),
-			zap.Int("variables", len(fresh)), zap.String("why", list(errorsOf(part, fresh))))
+			zap.Int("variables", len(fresh)), zap.String("why", firstReasons(errorsOf(part, fresh))))
 	}
 	r.Status.SetContent(c.name, c.in)
 	if len(c.gone) > 0 {

@@ -16,7 +16,8 @@ type reading struct {
 	same bool   // the ETag still matches: Found, but without Value
 }
 
-// readVariable requests one variable individually. With an ETag the request is conditional.
+// readVariable requests one variable individually. With an ETag the request is
+// conditional.
 //
 // It collects the proof of "gone". The server answers 404 with the variable's name
 // if the variable does not exist, is empty or is invisible. It answers 403 without

@@ -71,7 +71,7 @@ func (c Client) Follow(ctx context.Context, show func(Status)) error {
 		if !ok {
 			continue
 		}
-		if err := s.take(kind, data); err != nil {
+		if err := s.applyEvent(kind, data); err != nil {
 			return fmt.Errorf("%s/status/events: %w", c.URL, err)
 		}
 		show(s)
@@ -82,8 +82,8 @@ func (c Client) Follow(ctx context.Context, show func(Status)) error {
 	return fmt.Errorf("%s: the process has ended the stream", c.URL)
 }
 
-// take applies an event.
-func (s *Status) take(kind string, data []byte) error {
+// applyEvent applies an event.
+func (s *Status) applyEvent(kind string, data []byte) error {
 	if kind == "status" {
 		*s = Status{}
 		return json.Unmarshal(data, s)

@@ -80,7 +80,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
-			_ = encoder.Encode(h.look()) // on an error the reader is gone
+			_ = encoder.Encode(h.recentStatus()) // on an error the reader is gone
 		}
 	case "/status/events":
 		if h.permits(w, r) {
@@ -142,8 +142,8 @@ func (h *Handler) permits(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// look returns a Status that is at most one step old.
-func (h *Handler) look() Status {
+// recentStatus returns a Status that is at most one step old.
+func (h *Handler) recentStatus() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if time.Since(h.last.At) >= step {
@@ -168,8 +168,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 		_, err := fmt.Fprintf(w, format, args...)
 		return err == nil && control.Flush() == nil
 	}
-	before := h.look()
-	if !send("event: status\ndata: %s\n\n", text(before)) {
+	before := h.recentStatus()
+	if !send("event: status\ndata: %s\n\n", encodeLine(before)) {
 		return
 	}
 	tick := time.NewTicker(step)
@@ -180,12 +180,12 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-tick.C:
 		}
-		now, ok := h.look(), true
+		now, ok := h.recentStatus(), true
 		switch c := now.since(before); {
 		case now.Standby != before.Standby || len(now.Lanes) != len(before.Lanes):
-			ok = send("event: status\ndata: %s\n\n", text(now))
+			ok = send("event: status\ndata: %s\n\n", encodeLine(now))
 		case len(c.Targets) > 0 || len(c.Gone) > 0 || !slices.Equal(now.Lanes, before.Lanes) || !slices.Equal(now.Rotations, before.Rotations):
-			ok = send("event: change\ndata: %s\n\n", text(c))
+			ok = send("event: change\ndata: %s\n\n", encodeLine(c))
 		default: // readers notice within two seconds that the process is gone
 			ok = send(": all is as before\n\n")
 		}
@@ -196,8 +196,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// text returns v as JSON in one line. v must be encodable.
-func text(v any) []byte {
+// encodeLine returns v as JSON in one line. v must be encodable.
+func encodeLine(v any) []byte {
 	line, _ := json.Marshal(v)
 	return line
 }

@@ -31,9 +31,9 @@ type entry struct {
 // errGone means that a process has ended.
 var errGone = errors.New("the process has ended")
 
-// list reads all processes below proc, which is /proc. It omits processes that end in the
-// meantime.
-func list(proc string) ([]entry, error) {
+// listProcesses reads all processes below proc, which is /proc. It omits processes that
+// end in the meantime.
+func listProcesses(proc string) ([]entry, error) {
 	self, err := os.Stat(filepath.Join(proc, "self", "exe"))
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func list(proc string) ([]entry, error) {
 		if err != nil {
 			continue // not a process
 		}
-		e, err := read(proc, pid, self)
+		e, err := readProcess(proc, pid, self)
 		switch {
 		case errors.Is(err, errGone):
 		case err != nil:
@@ -61,8 +61,8 @@ func list(proc string) ([]entry, error) {
 	return entries, nil
 }
 
-// read reads one process. self is the executable of this process.
-func read(proc string, pid int, self fs.FileInfo) (entry, error) {
+// readProcess reads one process. self is the executable of this process.
+func readProcess(proc string, pid int, self fs.FileInfo) (entry, error) {
 	dir := filepath.Join(proc, strconv.Itoa(pid))
 	e := entry{pid: pid}
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))

@@ -107,7 +107,7 @@ func TestTheProcOfAnotherNamespaceIsNotBelieved(t *testing.T) {
 }
 
 func TestANumberThatWasUsedAgainIsNotSignalled(t *testing.T) {
-	self, err := read("/proc", os.Getpid(), nil)
+	self, err := readProcess("/proc", os.Getpid(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

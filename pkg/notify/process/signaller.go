@@ -83,7 +83,7 @@ func (s *Signaller) Notify(context.Context) error {
 	if self, err := os.Readlink(filepath.Join(s.proc, "self")); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return errors.Join(errForeign, err)
 	}
-	entries, err := list(s.proc)
+	entries, err := listProcesses(s.proc)
 	if err != nil {
 		return fmt.Errorf("looking for the application's processes: %w", err)
 	}
@@ -123,7 +123,7 @@ func (s *Signaller) send(e entry) error {
 		return err
 	}
 	defer func() { _ = p.Release() }()
-	now, err := read(s.proc, e.pid, nil)
+	now, err := readProcess(s.proc, e.pid, nil)
 	if err != nil || now.started != e.started {
 		return os.ErrProcessDone
 	}

@@ -254,7 +254,7 @@ func (p *PostgreSQL) primary(ctx context.Context) (found *pgconn.PgConn, err err
 	var at, started string // of found
 	var problems []error
 	for _, address := range p.Addresses {
-		conn, is, err := p.look(ctx, admin, address)
+		conn, is, err := p.inspectServer(ctx, admin, address)
 		switch {
 		case err != nil:
 			problems = append(problems, err)
@@ -282,8 +282,9 @@ type instance struct {
 	started string // when, in microseconds, which distinguishes servers
 }
 
-// look logs the administrator in at an address, and asks the server about its role.
-func (p *PostgreSQL) look(ctx context.Context, admin login, address string) (conn *pgconn.PgConn, is instance, err error) {
+// inspectServer logs the administrator in at an address, and asks the server about its
+// role.
+func (p *PostgreSQL) inspectServer(ctx context.Context, admin login, address string) (conn *pgconn.PgConn, is instance, err error) {
 	if conn, err = p.asAdmin(ctx, admin, address); err != nil || len(p.Addresses) == 1 {
 		return conn, instance{started: "the only one"}, err
 	}

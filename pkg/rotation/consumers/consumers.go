@@ -169,7 +169,7 @@ func (c *Consumers) answer(ctx context.Context, doc *versions.Document, v versio
 	if p.began.After(after) {
 		after = p.began
 	}
-	seen := c.look(ctx, after, secrets)
+	seen := c.takeSnapshot(ctx, after, secrets)
 	against, inUse := seen.against(lacks, has)
 	switch wait := cmp.Or(c.Wait, defaultWait); {
 	case against != "":
@@ -274,7 +274,7 @@ func (c *Consumers) Check(ctx context.Context, doc *versions.Document, shown []r
 		problems = append(problems, a.Waits)
 	}
 	if c.asks() {
-		seen := c.look(ctx, time.Now(), secrets)
+		seen := c.takeSnapshot(ctx, time.Now(), secrets)
 		against, _ := seen.against("does not have "+primary.ID, func(h Holding) bool { return slices.Contains(h.IDs, primary.ID) })
 		switch {
 		case !used: // no consumer can have anything yet

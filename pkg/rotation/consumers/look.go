@@ -37,9 +37,9 @@ type member struct {
 	old     bool  // known to date from before the step
 }
 
-// look takes a snapshot of all consumers after the given time. Versions that are checked
-// at the same moment share one.
-func (c *Consumers) look(ctx context.Context, after time.Time, secrets []rotation.Shown) snapshot {
+// takeSnapshot takes a snapshot of all consumers after the given time. Versions that are
+// checked at the same moment share one.
+func (c *Consumers) takeSnapshot(ctx context.Context, after time.Time, secrets []rotation.Shown) snapshot {
 	if at := c.last.at; !at.IsZero() && time.Since(at) < c.Again/10 && !at.Before(after) {
 		return c.last
 	}

@@ -58,16 +58,16 @@ func (c Config) Check() error {
 	case c.ECDSA != "" && curves[c.ECDSA] == nil:
 		return fmt.Errorf("generate.ecdsa is %q; set P-256, P-384 or P-521", c.ECDSA)
 	case c.Password != nil:
-		return c.Password.check("password", 256)
+		return c.Password.validate("password", 256)
 	case c.Htpasswd != nil:
 		return c.Htpasswd.checkHtpasswd()
 	case c.X509 != nil:
-		return c.X509.check()
+		return c.X509.validate()
 	}
 	return nil
 }
 
-func (p Password) check(kind string, most int) error {
+func (p Password) validate(kind string, most int) error {
 	if p.Length != 0 && (p.Length < 16 || p.Length > most) {
 		return fmt.Errorf("generate.%s.length is %d; set 16 to %d", kind, p.Length, most)
 	}
@@ -96,7 +96,7 @@ func (p Password) checkHtpasswd() error {
 	if p.User == "" {
 		return errors.New("generate.htpasswd has no user; set one")
 	}
-	return p.check("htpasswd", 72)
+	return p.validate("htpasswd", 72)
 }
 
 // PartNames returns the names of the generated parts, in ascending order; none for the

@@ -25,7 +25,7 @@ type X509 struct {
 	CA        string   `json:"ca,omitempty" name:"ca" follows:"it signs itself"`           // set whose primary signs; "": self-signed
 }
 
-func (x X509) check() error {
+func (x X509) validate() error {
 	switch {
 	case x.Subject == "" && len(x.Names) == 0:
 		return errors.New("generate.x509 has neither subject nor names; set one")
@@ -43,7 +43,7 @@ func (x X509) parts(now time.Time, issuer *Issuer) (map[string]secret.Value, err
 	crt := x.template(now)
 	parent, signer := crt, crypto.Signer(key)
 	if x.CA != "" {
-		if parent, signer, err = issuer.read(x.CA); err != nil {
+		if parent, signer, err = issuer.signingPair(x.CA); err != nil {
 			return nil, err
 		}
 		if parent.NotAfter.Before(crt.NotAfter) {
@@ -86,8 +86,8 @@ func (x X509) template(now time.Time) *x509.Certificate {
 	return crt
 }
 
-// read returns the certificate and the key of the signing set.
-func (i *Issuer) read(set string) (*x509.Certificate, crypto.Signer, error) {
+// signingPair returns the certificate and the key of the signing set.
+func (i *Issuer) signingPair(set string) (*x509.Certificate, crypto.Signer, error) {
 	if i == nil {
 		return nil, nil, fmt.Errorf("the set %s, which is to sign, has no primary yet; begin it first", set)
 	}

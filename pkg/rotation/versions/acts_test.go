@@ -78,7 +78,7 @@ func (m *model) again(win, stray uint16) uint16 {
 	if stray != 0 {
 		others = append(others, m.docs[stray])
 	}
-	return m.number(m.docs[win].Again(Entry{At: at(0)}, others...))
+	return m.number(m.docs[win].Merge(Entry{At: at(0)}, others...))
 }
 
 // looks gathers facts, with each command that a person may have given.
@@ -174,7 +174,7 @@ func (m *model) arrive(w *world, r request) bool {
 		}
 		w.cur = r.doc
 		other := r.doc
-		if m.noConflict || m.docs[r.doc].Counts(m.docs[w.win]) {
+		if m.noConflict || m.docs[r.doc].Supersedes(m.docs[w.win]) {
 			w.win, other = r.doc, w.win
 		}
 		if w.stray == 0 || m.knows(w.win, w.stray) {

@@ -88,10 +88,10 @@ func (d *Document) Retire(id string, by Entry) *Document {
 	})
 }
 
-// Again returns the document to write if d holds but others were written that d is not
+// Merge returns the document to write if d holds but others were written that d is not
 // based on. Versions that the others have and d never had become retiring: they may have
 // been delivered and used.
-func (d *Document) Again(by Entry, others ...*Document) *Document {
+func (d *Document) Merge(by Entry, others ...*Document) *Document {
 	return d.change("written again", by, func(next *Document) {
 		for _, other := range others {
 			for _, v := range other.Versions {

@@ -114,7 +114,7 @@ func (d decision) obey() Action {
 	case c.Verb == "claim" && last >= maxStep-1 && d.doc.Owner == d.p.Owner:
 		return d.refuse("no step can follow %d; if that is not the set's step, take the annotation conjur.org/rotation off the Secrets that show it", last)
 	case c.Verb == "claim" && last < maxStep-1:
-		return d.note("claimed for "+d.p.Owner, func(next *Document) {
+		return d.answerCommand("claimed for "+d.p.Owner, func(next *Document) {
 			next.Owner = d.p.Owner
 			last := max(next.Step, d.f.Seen)
 			next.Step = last + min(claimed, maxStep-1-last)
@@ -133,16 +133,16 @@ func (d decision) obey() Action {
 	}
 	switch {
 	case c.Verb == "pause", c.Verb == "resume":
-		return d.note(c.Verb+"d", func(next *Document) { next.Paused = c.Verb == "pause" })
+		return d.answerCommand(c.Verb+"d", func(next *Document) { next.Paused = c.Verb == "pause" })
 	case d.doc.Paused:
 		return Action{}
 	case c.Verb == "abort" && isComing:
-		return d.note("aborted "+coming.ID, func(next *Document) {
+		return d.answerCommand("aborted "+coming.ID, func(next *Document) {
 			next.edit(coming.ID, func(v *Version) { v.enter(Retiring, next.Step, d.f.Now) })
 		})
 	case c.Verb == "rollback" && !isComing:
 		if former, ok := d.doc.Former(); ok {
-			return d.note("returns to "+former.ID, func(next *Document) {
+			return d.answerCommand("returns to "+former.ID, func(next *Document) {
 				next.edit(former.ID, func(v *Version) {
 					v.enter(Returning, next.Step, d.f.Now)
 					v.Fence = d.doc.NewID(d.f.Now)
@@ -174,7 +174,7 @@ func (d decision) takeOver(next *Document) {
 	}
 }
 
-// note returns a write that answers the command.
-func (d decision) note(what string, do func(*Document)) Action {
+// answerCommand returns a write that answers the command.
+func (d decision) answerCommand(what string, do func(*Document)) Action {
 	return write(d.doc.change(what, d.commanded(), do))
 }

@@ -86,7 +86,7 @@ func Parse(value []byte) (*Document, error) {
 		}
 		d.Versions = append(d.Versions, v)
 	}
-	if err := d.check(); err != nil {
+	if err := d.validate(); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -114,7 +114,7 @@ func tooLarge(bytes int) error {
 // refuse, for example because it is too large. It omits the oldest lines of a log that
 // does not fit. The last line says which command was answered.
 func (d *Document) Encode() ([]byte, error) {
-	if err := d.check(); err != nil {
+	if err := d.validate(); err != nil {
 		return nil, err
 	}
 	fits := *d
@@ -173,8 +173,8 @@ const PartRule = `must be a file name of up to 63 letters, digits, - and _ other
 // IsPart reports whether a part of a version may have the name.
 func IsPart(name string) bool { return isName(name) && name != "primary" }
 
-// check returns all faults of a document.
-func (d *Document) check() error {
+// validate returns all faults of a document.
+func (d *Document) validate() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if d.Live() > MaxVersions {
@@ -202,7 +202,7 @@ func (d *Document) check() error {
 		ids[v.ID] = true
 		count[v.State]++
 		promoted = promoted || !v.Promoted.IsZero()
-		problems = append(problems, v.check()...)
+		problems = append(problems, v.validate()...)
 	}
 	switch coming := count[Pending] + count[Accepted] + count[Returning]; {
 	case count[Primary] > 1:
@@ -215,7 +215,7 @@ func (d *Document) check() error {
 	return errors.Join(problems...)
 }
 
-func (v Version) check() (problems []error) {
+func (v Version) validate() (problems []error) {
 	wrong := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("version %s: "+format, append([]any{v.ID}, args...)...))
 	}

@@ -164,14 +164,14 @@ func TestTheFirstOfTwoDocumentsHolds(t *testing.T) {
 	by := Entry{At: epoch}
 	base := New("us").Make("20261122t000000", parts("", 0), false, by).Promote("20261122t000000", by).Make("20261122t000001", parts("", 0), false, by)
 	promoted, retired := base.Promote("20261122t000001", by), base.Retire("20261122t000001", by)
-	if promoted.Counts(retired) || retired.Counts(promoted) {
+	if promoted.Supersedes(retired) || retired.Supersedes(promoted) {
 		t.Error("a document holds rather than one of the same step that was written before it")
 	}
-	if again := promoted.Again(by, promoted, retired); !again.Has(promoted) || again.Has(retired) {
+	if again := promoted.Merge(by, promoted, retired); !again.ContainsLastStepOf(promoted) || again.ContainsLastStepOf(retired) {
 		t.Errorf("what both wrote has the log %v", again.Log)
 	}
 	first, second := base.Retire("20261122t000001", by), base.to("20261122t000001", Retiring, "", by).Make("20261122t000002", parts("", 0), true, by)
-	if second.Step = first.Step; !second.Counts(first) || first.Counts(second) {
+	if second.Step = first.Step; !second.Supersedes(first) || first.Supersedes(second) {
 		t.Error("the document with a newer fence does not hold")
 	}
 }

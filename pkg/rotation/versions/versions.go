@@ -15,10 +15,10 @@
 //
 // Several processes may hold an outdated document, for any length of time. Three rules
 // make that harmless. First, a write is compared with the document that was read; on a
-// server without compare-and-swap, [Document.Counts] says which of two documents holds.
-// Second, every outside act is written to the document before. Third, the outside itself
-// refuses late writers, by [Version.Fence]. Decision 029 has the reasons, and the model
-// in this package's tests explores all of it.
+// server without compare-and-swap, [Document.Supersedes] says which of two documents
+// holds. Second, every outside act is written to the document before. Third, the outside
+// itself refuses late writers, by [Version.Fence]. Decision 029 has the reasons, and the
+// model in this package's tests explores all of it.
 package versions
 
 import (
@@ -227,12 +227,12 @@ func (d *Document) Awaits() string {
 	return ""
 }
 
-// Counts reports whether d holds rather than a document that was written before it, if a
-// server accepted both. The document with the higher step holds. If the steps are equal,
+// Supersedes reports whether d holds rather than a document that was written before it, if
+// a server accepted both. The document with the higher step holds. If the steps are equal,
 // the document that sends the newer fence outside holds, because the outside then refuses
 // the older fence. Otherwise the first document holds: its writer may have seen it alone
 // and acted on it, while the second writer sees both.
-func (d *Document) Counts(before *Document) bool {
+func (d *Document) Supersedes(before *Document) bool {
 	if d.Step != before.Step {
 		return d.Step > before.Step
 	}
@@ -247,8 +247,8 @@ func (d *Document) sends() string {
 	return ""
 }
 
-// Has reports whether d contains the last step of other.
-func (d *Document) Has(other *Document) bool {
+// ContainsLastStepOf reports whether d contains the last step of other.
+func (d *Document) ContainsLastStepOf(other *Document) bool {
 	last := other.Log[len(other.Log)-1]
 	return slices.ContainsFunc(d.Log, func(e Entry) bool {
 		return e.At.Equal(last.At) && e.What == last.What && e.Command == last.Command

@@ -121,7 +121,7 @@ func (w *Witnesses) Shown(ctx context.Context, set string) ([]rotation.Shown, er
 		}
 	}
 	for _, record := range all {
-		if err := s.look(ctx, record, refused); err != nil {
+		if err := s.inspectSecret(ctx, record, refused); err != nil {
 			return nil, err
 		}
 	}
@@ -206,8 +206,8 @@ func (w *Witnesses) mayShow(namespace, set string) bool {
 	})
 }
 
-// look records what one Secret shows.
-func (s *inspection) look(ctx context.Context, record records.Record, refused map[string]time.Time) error {
+// inspectSecret records what one Secret shows.
+func (s *inspection) inspectSecret(ctx context.Context, record records.Record, refused map[string]time.Time) error {
 	namespace, status := record.Spec.Secret.Namespace, record.Status
 	has, known := status.Sets[s.set]
 	delivered := known && !has.Claimed

@@ -29,10 +29,10 @@ type sighting struct {
 // would take memory outside the budget of the namespace.
 const mostStamp = 100
 
-// Foresee records the state of a Secret in a watch, so that the first sync need not read
-// it (decision 058). It keeps no reference to the Secret's values.
-func Foresee(set *records.Set, live *corev1.Secret) {
-	set.Foresee(targets.KubeSecretKey(live.Namespace, live.Name), func() any {
+// RecordBeforeFirstSync records the state of a Secret in a watch, so that the first sync
+// need not read it (decision 058). It keeps no reference to the Secret's values.
+func RecordBeforeFirstSync(set *records.Set, live *corev1.Secret) {
+	set.RecordBeforeFirstSync(targets.KubeSecretKey(live.Namespace, live.Name), func() any {
 		owned, err := ownedFields(live.ManagedFields)
 		if err != nil || live.Annotations[targets.MembersAnnotation] != "" || live.Annotations[targets.RotationAnnotation] != "" {
 			return nil

@@ -21,7 +21,7 @@ func (k *kube) begin(t *testing.T, target *targets.Target) (*kubesecrets.Sink, r
 	t.Helper()
 	lane := k.sink.Set.Lane("")
 	lane.Put(target)
-	kubesecrets.Foresee(&k.sink.Set, k.get(t, target.Secret.Name))
+	kubesecrets.RecordBeforeFirstSync(&k.sink.Set, k.get(t, target.Secret.Name))
 	r, _ := lane.Begin(target.Key)
 	return k.sink.Sink.(*kubesecrets.Sink), r
 }

@@ -43,9 +43,9 @@ func (s *Set) admit(t *targets.Target) bool {
 	return false
 }
 
-// charge reserves the memory for a Secret, if there is room. Otherwise it reserves the
+// reserve reserves the memory for a Secret, if there is room. Otherwise it reserves the
 // memory for a refused Secret. The caller holds the lock.
-func (s *Set) charge(r *record, t *targets.Target) (fits bool) {
+func (s *Set) reserve(r *record, t *targets.Target) (fits bool) {
 	n, size := s.space(t.Key), t.Memory()
 	if fits = s.Budget == 0 || n.memory-r.memory+size <= s.Budget; fits {
 		delete(n.waiting, t.Key)
@@ -58,8 +58,8 @@ func (s *Set) charge(r *record, t *targets.Target) (fits bool) {
 	return fits
 }
 
-// give releases the memory of a deleted Secret. The caller holds the lock.
-func (s *Set) give(key targets.Key, size int) {
+// release releases the memory of a deleted Secret. The caller holds the lock.
+func (s *Set) release(key targets.Key, size int) {
 	if key.Namespace() == "" {
 		return
 	}

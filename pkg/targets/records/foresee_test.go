@@ -6,7 +6,7 @@ import "testing"
 func TestForeseen(t *testing.T) {
 	var set Set
 	lane, target := set.Lane(""), kube("a", nil)
-	foresee := func(what string) { set.Foresee(target.Key, func() any { return what }) }
+	foresee := func(what string) { set.RecordBeforeFirstSync(target.Key, func() any { return what }) }
 	begin := func(version string) any {
 		lane.Put(target)
 		r, _ := lane.Begin(target.Key)

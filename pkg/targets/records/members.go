@@ -26,7 +26,7 @@ func (l *Lane) Expand(ids []string, unset map[string]bool) (changes []Change) {
 			changes = append(changes, Change{Key: key, Lane: l.name})
 		}
 	}
-	l.tame()
+	l.dropUnusedList()
 	return changes
 }
 
@@ -38,9 +38,9 @@ func (l *Lane) Wild() (wild, expanded bool) {
 	return len(l.wild) > 0, l.expands
 }
 
-// tame forgets the list if no target needs it, because then nobody updates it. The caller
-// holds the lock.
-func (l *Lane) tame() {
+// dropUnusedList forgets the list if no target needs it, because then nobody updates it.
+// The caller holds the lock.
+func (l *Lane) dropUnusedList() {
 	if len(l.wild) == 0 {
 		l.listed, l.unset, l.expands = nil, nil, false
 	}
@@ -64,7 +64,7 @@ func (l *Lane) Release(key targets.Key, ids ...string) {
 // stay until they are proven gone. It returns the resulting target, without the variables
 // that have no place in it.
 func (l *Lane) Recall(key targets.Key, ids ...string) (*targets.Target, bool) {
-	return l.note(key, ids, func(r *record) {
+	return l.updateRecord(key, ids, func(r *record) {
 		for _, id := range ids {
 			delete(r.fallen, id)
 		}
@@ -75,7 +75,7 @@ func (l *Lane) Recall(key targets.Key, ids ...string) (*targets.Target, bool) {
 // the target. It watches the listed ones: they may receive a value, or the identity may
 // receive permission.
 func (l *Lane) FallBack(key targets.Key, ids ...string) (*targets.Target, bool) {
-	return l.note(key, nil, func(r *record) {
+	return l.updateRecord(key, nil, func(r *record) {
 		if r.fallen == nil {
 			r.fallen = map[string]bool{}
 		}
@@ -85,9 +85,9 @@ func (l *Lane) FallBack(key targets.Key, ids ...string) (*targets.Target, bool) 
 	})
 }
 
-// note changes a target's record of its variables. It returns the resulting target, with
-// the recalled variables.
-func (l *Lane) note(key targets.Key, recalled []string, change func(*record)) (*targets.Target, bool) {
+// updateRecord changes a target's record of its variables. It returns the resulting
+// target, with the recalled variables.
+func (l *Lane) updateRecord(key targets.Key, recalled []string, change func(*record)) (*targets.Target, bool) {
 	s := l.all()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ type Record struct {
 	Spec   *targets.Target
 	Status Status
 	// Seen is what the sink knows of the destination besides the Status: from
-	// Set.Foresee, or from its last read in this sync. nil means nothing.
+	// Set.RecordBeforeFirstSync, or from its last read in this sync. nil means nothing.
 	Seen any
 
 	set  *Set
@@ -43,9 +43,9 @@ type Status struct {
 	// Delivered is the print of the last delivered content. Zero means that the target is
 	// not known to contain anything from Syncer.
 	Delivered Print
-	// Bare means that the destination had nothing of the target when last read, and no
-	// write followed.
-	Bare bool
+	// TargetEmpty means that the destination had nothing of the target when last read, and
+	// no write followed.
+	TargetEmpty bool
 	// Lost means that revoked content was removed from the target since the process began.
 	Lost bool
 	// WriteFailed and RemovalFailed report that a later write or removal failed. It may
@@ -113,10 +113,10 @@ func (r Record) Print(head string, parts map[string][]byte) Print { return r.set
 // Print does the same for a target without a record.
 func (s *Set) Print(head string, parts map[string][]byte) Print {
 	mac := hmac.New(sha256.New, s.secret())
-	text(mac, []byte(head))
+	hashText(mac, []byte(head))
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		text(mac, []byte(name))
-		text(mac, parts[name])
+		hashText(mac, []byte(name))
+		hashText(mac, parts[name])
 	}
 	return Print(mac.Sum(nil))
 }
@@ -129,8 +129,8 @@ func (s *Set) secret() []byte {
 	return s.key
 }
 
-// text adds a text and its end.
-func text(h hash.Hash, b []byte) {
+// hashText adds a text and its end.
+func hashText(h hash.Hash, b []byte) {
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(len(b)))
 	h.Write(length[:])

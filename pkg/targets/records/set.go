@@ -26,7 +26,7 @@ type Set struct {
 	records map[targets.Key]*record
 	lanes   map[string]*Lane
 	busy    map[targets.Key]*work
-	seen    map[targets.Key]any // see Foresee
+	seen    map[targets.Key]any // see RecordBeforeFirstSync
 	shown   index[string]       // see Showing
 	made    uint64              // records so far
 	left    leftRevisions
@@ -149,9 +149,9 @@ func (l *Lane) Put(t *targets.Target) []Change {
 func (s *Set) Delete(key targets.Key) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsee(key)
+	s.forgetBeforeFirstSync(key)
 	if s.records[key] == nil {
-		s.give(key, 0)
+		s.release(key, 0)
 		return nil
 	}
 	return []Change{s.remove(key)}
@@ -235,7 +235,7 @@ func (l *Lane) add(t *targets.Target) (changes []Change) {
 			s.records = map[targets.Key]*record{}
 		}
 		s.made++
-		r = &record{lane: l, made: s.made, status: Status{Sight: Sight{Revision: s.left.take(t.Key)}}}
+		r = &record{lane: l, made: s.made, status: Status{Sight: Sight{Revision: s.left.takeRevision(t.Key)}}}
 		s.records[t.Key] = r
 	}
 	if l.put(r, t, nil, nil) {
@@ -255,7 +255,7 @@ func (l *Lane) put(r *record, t *targets.Target, recalled, released []string) (c
 	}
 	before, made := r.spec, l.expanded(r, t, recalled, released)
 	if made.Secret != nil {
-		if fits := l.set.charge(r, made); !fits {
+		if fits := l.set.reserve(r, made); !fits {
 			t, made = made.Refused(l.set.exceeded()), made.Refused(l.set.exceeded())
 		}
 	}
@@ -264,7 +264,7 @@ func (l *Lane) put(r *record, t *targets.Target, recalled, released []string) (c
 	if delete(l.wild, t.Key); t.Open() {
 		l.wild[t.Key] = true
 	}
-	l.tame()
+	l.dropUnusedList()
 	if reflect.DeepEqual(before, made) {
 		return false
 	}
@@ -286,7 +286,7 @@ func (s *Set) remove(key targets.Key) Change {
 	}
 	s.shown.set(partlyRead, key, false)
 	delete(s.records, key)
-	s.give(key, r.memory)
+	s.release(key, r.memory)
 	s.left.keep(key, r.status.Revision)
 	return Change{Key: key, Lane: r.lane.name, Gone: true}
 }
@@ -296,7 +296,7 @@ func (l *Lane) drop(key targets.Key, spec *targets.Target) {
 	l.link(spec, false)
 	delete(l.keys, key)
 	delete(l.wild, key)
-	l.tame()
+	l.dropUnusedList()
 }
 
 // mostLeft limits how many deleted Secrets are remembered.
@@ -328,8 +328,8 @@ func (l *leftRevisions) keep(key targets.Key, r Revision) {
 	}
 }
 
-// take returns the revision of a Secret that exists again, and forgets it.
-func (l *leftRevisions) take(key targets.Key) Revision {
+// takeRevision returns the revision of a Secret that exists again, and forgets it.
+func (l *leftRevisions) takeRevision(key targets.Key) Revision {
 	r, there := l.byKey[key]
 	if there {
 		delete(l.byKey, key)

@@ -25,7 +25,7 @@ func (l *Lane) Begin(key targets.Key) (Record, bool) {
 	s.busy[key] = &work{made: r.made}
 	held := s.copy(r)
 	held.Seen = s.seen[key]
-	s.unsee(key)
+	s.forgetBeforeFirstSync(key)
 	return held, true
 }
 
@@ -51,7 +51,7 @@ func (l *Lane) Settle(done Record) (after Status, again []Change) {
 	r.status.derive(before, l.polled, time.Now())
 	s.show(r, before.Sets)
 	if r.status.Version != "" {
-		s.unsee(key) // the watch showed the sync's own write
+		s.forgetBeforeFirstSync(key) // the watch showed the sync's own write
 	}
 	if r.asks != done.asks {
 		r.status.Asked = true
@@ -97,10 +97,10 @@ func (s *Set) Observe(key targets.Key, version string) (drifted bool) {
 	return r != nil && r.status.Version != version
 }
 
-// Foresee records what the destination of a target held before its first sync, as look
-// returns it. Begin passes it on once. Foresee calls look only if no sync has read or
-// written the destination.
-func (s *Set) Foresee(key targets.Key, look func() any) {
+// RecordBeforeFirstSync records what the destination of a target held before its first
+// sync, as look returns it. Begin passes it on once. It calls look only if no sync has
+// read or written the destination.
+func (s *Set) RecordBeforeFirstSync(key targets.Key, look func() any) {
 	s.mu.RLock()
 	r := s.records[key]
 	known := r != nil && r.status.Version != ""
@@ -111,7 +111,7 @@ func (s *Set) Foresee(key targets.Key, look func() any) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsee(key)
+	s.forgetBeforeFirstSync(key)
 	if seen == nil {
 		return
 	}
@@ -121,9 +121,9 @@ func (s *Set) Foresee(key targets.Key, look func() any) {
 	s.seen[key] = seen
 }
 
-// unsee deletes the sighting of a target. With the last one, it frees the map, which was as
-// large as the first list. The caller holds the lock.
-func (s *Set) unsee(key targets.Key) {
+// forgetBeforeFirstSync deletes the sighting of a target. With the last one, it frees the
+// map, which was as large as the first list. The caller holds the lock.
+func (s *Set) forgetBeforeFirstSync(key targets.Key) {
 	if delete(s.seen, key); len(s.seen) == 0 {
 		s.seen = nil
 	}

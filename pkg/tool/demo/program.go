@@ -41,7 +41,7 @@ func (p *program) close() { _ = p.server.Close() }
 
 // ServeHTTP answers with the program's keys.
 func (p *program) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	keys, primary := p.read()
+	keys, primary := p.currentKeys()
 	if primary == "" {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
@@ -49,9 +49,9 @@ func (p *program) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"ids": slices.Sorted(maps.Keys(keys)), "primary": primary})
 }
 
-// read returns the keys by their ids, and the primary, all from the same version of the
-// folder. It returns none if there are no keys yet.
-func (p *program) read() (keys map[string][]byte, primary string) {
+// currentKeys returns the keys by their ids, and the primary, all from the same version of
+// the folder. It returns none if there are no keys yet.
+func (p *program) currentKeys() (keys map[string][]byte, primary string) {
 	for range 100 { // if the folder was replaced, retry
 		version, err := os.Readlink(filepath.Join(p.folder, "..data"))
 		if err != nil {
@@ -85,22 +85,22 @@ func readKeys(root string) (keys map[string][]byte, primary string, err error) {
 }
 
 func (p *program) has(id string) bool {
-	keys, _ := p.read()
+	keys, _ := p.currentKeys()
 	return keys[id] != nil
 }
 
 // sign returns a token; false while the program has no key.
 func (p *program) sign(text string) (id string, mac []byte, ok bool) {
-	keys, primary := p.read()
+	keys, primary := p.currentKeys()
 	if primary == "" {
 		return "", nil, false
 	}
 	return primary, macOf(keys[primary], text), true
 }
 
-// check reports whether a token was signed with a key of the program.
-func (p *program) check(id, text string, mac []byte) bool {
-	keys, _ := p.read()
+// verifyToken reports whether a token was signed with a key of the program.
+func (p *program) verifyToken(id, text string, mac []byte) bool {
+	keys, _ := p.currentKeys()
 	return keys[id] != nil && hmac.Equal(mac, macOf(keys[id], text))
 }
 
@@ -120,10 +120,10 @@ func (s *shop) work(ctx context.Context) {
 				continue
 			}
 			for _, checker := range s.programs {
-				if _, primary := checker.read(); primary == "" {
+				if _, primary := checker.currentKeys(); primary == "" {
 					continue // it has not started yet
 				}
-				good := checker.check(id, text, mac)
+				good := checker.verifyToken(id, text, mac)
 				s.mu.Lock()
 				if s.signed++; !good {
 					s.rejected = append(s.rejected, fmt.Sprintf("%s does not know %s of %s", checker.name, id, signer.name))

@@ -30,7 +30,7 @@ func (s *Sidecar) Wanted(pod *corev1.PodTemplateSpec) bool {
 // Add adds Syncer to a Pod that asks for it. If the Pod has it already, as a whole, Add
 // returns false. If it cannot be added, problems says why, with the words of the policy.
 func (s *Sidecar) Add(pod *corev1.PodTemplateSpec) (added bool, problems []string) {
-	p := s.look(pod)
+	p := s.inspectPod(pod)
 	problems = p.mistakes()
 	if p.whole() {
 		return false, problems
@@ -51,7 +51,7 @@ func (s *Sidecar) Add(pod *corev1.PodTemplateSpec) (added bool, problems []strin
 
 // Readers returns the names of the containers that get the secrets, and their mounts.
 func (s *Sidecar) Readers(pod *corev1.PodTemplateSpec) (names []string, mounts []corev1.VolumeMount) {
-	p := s.look(pod)
+	p := s.inspectPod(pod)
 	mounts = slices.Clone(s.Mounts)
 	mounts[0].MountPath = p.folder
 	return p.chosen, mounts
@@ -67,7 +67,7 @@ type shape struct {
 	listed, chosen         []string
 }
 
-func (s *Sidecar) look(pod *corev1.PodTemplateSpec) *shape {
+func (s *Sidecar) inspectPod(pod *corev1.PodTemplateSpec) *shape {
 	p := &shape{
 		Sidecar: s, pod: pod, label: pod.Labels[s.Label], mode: s.Mode, folder: s.Mounts[0].MountPath,
 		ownMode: pod.Annotations[modeAnnotation], containersList: pod.Annotations[containersAnnotation],

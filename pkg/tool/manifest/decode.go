@@ -25,7 +25,7 @@ func decode(node *yaml.Node, into any) error {
 	if err := node.Decode(&whole); err != nil {
 		return explain(err)
 	}
-	if err := check(node, reflect.TypeOf(into).Elem(), "the object", false); err != nil {
+	if err := checkNode(node, reflect.TypeOf(into).Elem(), "the object", false); err != nil {
 		return err
 	}
 	text, err := json.Marshal(whole)
@@ -35,9 +35,9 @@ func decode(node *yaml.Node, into any) error {
 	return nil
 }
 
-// check compares a tree with a type of the API. A type with a custom decoder is left to
-// that decoder. If strict is true, a text must also be a text in YAML 1.1.
-func check(node *yaml.Node, t reflect.Type, what string, strict bool) error {
+// checkNode compares a tree with a type of the API. A type with a custom decoder is left
+// to that decoder. If strict is true, a text must also be a text in YAML 1.1.
+func checkNode(node *yaml.Node, t reflect.Type, what string, strict bool) error {
 	at, node := node, definitions.Resolve(node)
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -86,7 +86,7 @@ func check(node *yaml.Node, t reflect.Type, what string, strict bool) error {
 func checkItems(node *yaml.Node, t reflect.Type, what string) error {
 	var errs []error
 	for _, item := range node.Content {
-		errs = append(errs, check(item, t, "an item of "+what, false))
+		errs = append(errs, checkNode(item, t, "an item of "+what, false))
 	}
 	return errors.Join(errs...)
 }
@@ -100,7 +100,7 @@ func checkMap(node *yaml.Node, t reflect.Type, what string, strict bool) error {
 			_, err := textOf(value, what+" "+key)
 			errs = append(errs, err)
 		} else {
-			errs = append(errs, check(value, t, what+" "+key, false))
+			errs = append(errs, checkNode(value, t, what+" "+key, false))
 		}
 	}
 	return errors.Join(errs...)
@@ -120,7 +120,7 @@ func checkFields(node *yaml.Node, t reflect.Type) error {
 		if t == reflect.TypeFor[corev1.EnvVar]() {
 			what += " of the variable " + nameIn(node)
 		}
-		errs = append(errs, check(node.Content[i+1], field.Type, what, key == "annotations" || key == "image" || key == "value"))
+		errs = append(errs, checkNode(node.Content[i+1], field.Type, what, key == "annotations" || key == "image" || key == "value"))
 	}
 	if t == reflect.TypeFor[corev1.Container]() {
 		return within("container "+nameIn(node), errs...)

@@ -71,7 +71,7 @@ type keyXML struct {
 	Created time.Time `xml:"CreateDate"`
 }
 
-func (i *iam) list(ctx context.Context) (keys []key, at time.Time, err error) {
+func (i *iam) listKeys(ctx context.Context) (keys []key, at time.Time, err error) {
 	var answer struct {
 		Keys []keyXML `xml:"ListAccessKeysResult>AccessKeyMetadata>member"`
 	}

@@ -86,7 +86,7 @@ func (a *azure) at(path string) string {
 	return strings.TrimRight(cmp.Or(a.Endpoint, azureGraph), "/") + "/v1.0/applications(appId='" + url.PathEscape(a.Application) + "')" + path
 }
 
-func (a *azure) list(ctx context.Context) (keys []key, at time.Time, err error) {
+func (a *azure) listKeys(ctx context.Context) (keys []key, at time.Time, err error) {
 	var answer struct {
 		Passwords *[]passwordJSON `json:"passwordCredentials"`
 	}
@@ -136,7 +136,7 @@ func (a *azure) remove(ctx context.Context, id string) error {
 	if f, ok := errors.AsType[*fault](err); !ok || f.status != http.StatusBadRequest {
 		return err
 	}
-	keys, _, unknown := a.list(ctx) // the status of a secret that does not exist
+	keys, _, unknown := a.listKeys(ctx) // the status of a secret that does not exist
 	if unknown == nil && !slices.ContainsFunc(keys, func(key key) bool { return key.id == id }) {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (a *azure) own(ctx context.Context) (secret.Value, time.Duration, error) {
 	file := os.Getenv("AZURE_FEDERATED_TOKEN_FILE")
 	if file == "" {
 		token, valid, err := authn.AzureToken(ctx, os.Getenv("AZURE_CLIENT_ID"), azureGraph, a.Endpoint)
-		return token, valid, nobody(err, "azure")
+		return token, valid, explainMissingIdentity(err, "azure")
 	}
 	assertion, err := safefile.Read(file, 64<<10)
 	if err != nil {

@@ -94,8 +94,8 @@ func exchange(ctx context.Context, c *caller, to string, values url.Values) (sec
 	return secret.New(answer.Token), time.Duration(answer.Seconds) * time.Second, nil
 }
 
-// nobody adds what to do if the machine gives Syncer no identity.
-func nobody(err error, cloud string) error {
+// explainMissingIdentity adds what to do if the machine gives Syncer no identity.
+func explainMissingIdentity(err error, cloud string) error {
 	if err == nil {
 		return nil
 	}

@@ -50,7 +50,7 @@ func (g *google) own(ctx context.Context) (secret.Value, time.Duration, error) {
 		value, err = g.Admin(ctx)
 	case file == "":
 		token, valid, err := authn.GCPToken(ctx, g.Endpoint)
-		return token, valid, nobody(err, "gcp")
+		return token, valid, explainMissingIdentity(err, "gcp")
 	default:
 		var text []byte
 		if text, err = safefile.Read(file, 64<<10); err != nil {

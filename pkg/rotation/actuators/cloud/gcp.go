@@ -90,7 +90,7 @@ func (g *google) account() string {
 	return "/v1/projects/" + url.PathEscape(g.Project) + "/serviceAccounts/" + url.PathEscape(g.Account)
 }
 
-func (g *google) list(ctx context.Context) (keys []key, at time.Time, err error) {
+func (g *google) listKeys(ctx context.Context) (keys []key, at time.Time, err error) {
 	var answer struct {
 		Keys []struct {
 			Name     string    `json:"name"`

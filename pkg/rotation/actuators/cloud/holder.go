@@ -32,7 +32,7 @@ func (k *Keys) adopted(ctx context.Context, v versions.Version) error {
 	if err := k.verify(ctx, v); err != nil {
 		return err
 	}
-	keys, _, err := k.list(ctx)
+	keys, _, err := k.listKeys(ctx)
 	if err != nil {
 		return err
 	}

@@ -65,8 +65,8 @@ type provider interface {
 	limit() int
 	// marks reports whether the cloud stores the purpose of a key with it.
 	marks() bool
-	// list returns all keys, and the time of the cloud's clock.
-	list(ctx context.Context) ([]key, time.Time, error)
+	// listKeys returns all keys, and the time of the cloud's clock.
+	listKeys(ctx context.Context) ([]key, time.Time, error)
 	// create makes a key for a version. It returns the key's id and the version's parts.
 	create(ctx context.Context, v versions.Version) (string, map[string]secret.Value, error)
 	// disable makes a key inactive; false means that this cloud can only delete keys.
@@ -119,7 +119,7 @@ func (k *Keys) Prepare(ctx context.Context, doc *versions.Document) (map[string]
 	if err := k.settle(ctx, doc); err != nil {
 		return nil, err
 	}
-	keys, at, err := k.list(ctx)
+	keys, at, err := k.listKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (k *Keys) Apply(ctx context.Context, v versions.Version) (map[string]secret
 	if m, ok := k.minted[v.ID]; ok {
 		return clones(m.parts), nil
 	}
-	keys, at, err := k.list(ctx)
+	keys, at, err := k.listKeys(ctx)
 	if err == nil {
 		err = k.clear(ctx, v, keys, at)
 	}
@@ -207,7 +207,7 @@ func (k *Keys) Revoke(ctx context.Context, v versions.Version) error {
 	if err := k.settle(ctx, v.Set); err != nil {
 		return err
 	}
-	keys, at, err := k.list(ctx)
+	keys, at, err := k.listKeys(ctx)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (k *Keys) InUse(ctx context.Context, v versions.Version) ([]string, error) 
 	}
 	at, by, err := k.cloud.lastUsed(ctx, id)
 	if err != nil { // AWS refuses this call for a key that does not exist
-		keys, _, unknown := k.list(ctx)
+		keys, _, unknown := k.listKeys(ctx)
 		if unknown == nil && !slices.ContainsFunc(keys, func(key key) bool { return key.id == id }) {
 			return nil, nil
 		}

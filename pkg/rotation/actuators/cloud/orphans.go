@@ -34,9 +34,9 @@ func intentOf(keys []key, at time.Time) string {
 	return string(text)
 }
 
-// list returns the keys of the cloud, without those that this process has deleted.
-func (k *Keys) list(ctx context.Context) ([]key, time.Time, error) {
-	keys, at, err := k.cloud.list(ctx)
+// listKeys returns the keys of the cloud, without those that this process has deleted.
+func (k *Keys) listKeys(ctx context.Context) ([]key, time.Time, error) {
+	keys, at, err := k.cloud.listKeys(ctx)
 	keys = slices.DeleteFunc(keys, func(key key) bool { return k.removed[key.id] })
 	return keys, at, err
 }

@@ -28,7 +28,7 @@ func (k *Keys) Check(ctx context.Context, doc *versions.Document) []error {
 func (k *Keys) Barred(ctx context.Context, doc *versions.Document) []error {
 	ctx, cancel := context.WithTimeout(ctx, k.config.Timeout)
 	defer cancel()
-	keys, _, err := k.cloud.list(ctx)
+	keys, _, err := k.cloud.listKeys(ctx)
 	if err != nil {
 		return []error{err}
 	}
