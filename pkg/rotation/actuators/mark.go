@@ -20,8 +20,7 @@ type mark struct {
 	owner          owner
 }
 
-// owner is the part of a mark that names the set that wrote it. Marks of earlier versions
-// of Syncer have none.
+// owner is the part of a mark that names the set that wrote it.
 type owner struct {
 	set, identity string
 	since         string // the time of the write, in RFC 3339
@@ -37,8 +36,7 @@ const (
 // errStands means that a role must stay unchanged.
 var errStands = errors.New("it stays as it is")
 
-// The second pair of brackets is separate, so that an earlier Syncer reads the first pair
-// and keeps the second.
+// A mark without the second pair of brackets has no owner, so it belongs to no set.
 var markForm = regexp.MustCompile(`\[syncer version ([A-Za-z0-9_-]+) fence ([A-Za-z0-9_-]+) (accepted|revoking|revoked)\]` +
 	`(?: \[of set ("(?:[^"\\]|\\.)*") ([A-Za-z0-9_-]+) since ([0-9TZ:-]+)\])?`)
 
@@ -72,10 +70,10 @@ func (m mark) in(comment string) string {
 }
 
 // foreign returns the owner of the mark as an error, if another set wrote it; otherwise
-// nil. A mark of an earlier Syncer belongs to the set if the set knows the version.
+// nil.
 func (m mark) foreign(set string, doc *versions.Document) error {
 	_, known := doc.Version(m.version)
-	same := m.owner.set == set || m.owner == owner{}
+	same := m.owner.set == set
 	switch {
 	case m == mark{}, same && known:
 		return nil

@@ -105,8 +105,7 @@ type Document struct {
 	Step  uint64 // counts the writes
 	Owner string // the only controller that may change it
 	// Identity distinguishes this set from every other set that has, or had, the same
-	// variable. A set receives it with its first write and keeps it. Empty means that an
-	// earlier Syncer wrote the set.
+	// variable. A set receives it with its first write and keeps it.
 	Identity string
 	// Claimed is the fence of the last "claim". Up to this fence, the set may take over
 	// everything that another set left outside. Empty means that nobody claimed the set.
