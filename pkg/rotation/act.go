@@ -270,7 +270,7 @@ func (s *step) actOutside(ctx context.Context, action versions.Action) (good boo
 	}
 	good, refused := err == nil, errors.Is(err, actuators.ErrRefused)
 	if refused {
-		s.refusal = brief.Cut(err.Error(), longestReason)
+		s.refusal = brief.Cut(err.Error(), versions.MaxRefusal)
 	}
 	if v.State == versions.Primary && action.Verb == versions.Verify {
 		s.verified = time.Time{}
@@ -286,9 +286,6 @@ func (s *step) actOutside(ctx context.Context, action versions.Action) (good boo
 	}
 	return false, nil, fmt.Errorf("%s %s: %w", action.Verb, v.ID, err)
 }
-
-// longestReason limits the reported reason of a refusal, in bytes. A cut adds some bytes.
-const longestReason = versions.MaxRefusal - 12
 
 // withRefusal returns the event, and the reason if the outside gave one in this step.
 func (s *step) withRefusal(what string) string {
