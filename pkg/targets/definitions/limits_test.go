@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -51,5 +52,64 @@ func TestWhatIsBeyondALimitFailsAlone(t *testing.T) {
 				t.Errorf("%d entries, all held: %v, restarts %v, pull Secret for %v", len(got.Entries), s.HoldAll, s.Restart, s.PullFor)
 			}
 		})
+	}
+}
+
+// TestBounds: what is as large as a limit is accepted.
+func TestBounds(t *testing.T) {
+	repeated := func(n int, format string) string {
+		var text strings.Builder
+		for i := range n {
+			fmt.Fprintf(&text, format, i)
+		}
+		return text.String()
+	}
+	annotated := func(key, text string) SecretDefinition {
+		return SecretDefinition{HasMap: true, Map: "a: a/b", Annotations: map[string]string{key: text}}
+	}
+	for what, c := range map[string]struct {
+		bound int
+		of    func(n int) SecretDefinition
+	}{
+		"bytes": {targets.MaxDefinition, func(n int) SecretDefinition {
+			return SecretDefinition{HasMap: true, Map: "a: a/b\n" + strings.Repeat("#", n-len("a: a/b\n"))}
+		}},
+		"bytes elsewhere": {targets.MaxDefinition, func(n int) SecretDefinition {
+			return SecretDefinition{HasMap: true, Map: "a: a/b", Oversize: n - len("a: a/b")}
+		}},
+		"entries":    {targets.MaxEntries, func(n int) SecretDefinition { return SecretDefinition{HasMap: true, Map: repeated(n, "k%d: a/b\n")} }},
+		"workloads":  {targets.MaxNames, func(n int) SecretDefinition { return annotated(restartWorkloads, repeated(n, "deployment/d%d,")) }},
+		"accounts":   {targets.MaxNames, func(n int) SecretDefinition { return annotated(pullSecretFor, repeated(n, "d%d,")) }},
+		"a workload": {253, func(n int) SecretDefinition { return annotated(restartWorkloads, "deployment/"+strings.Repeat("d", n)) }},
+		"a data key": {253, func(n int) SecretDefinition {
+			return SecretDefinition{HasMap: true, Map: strings.Repeat("k", n) + ": a/b"}
+		}},
+		"a name": {maxVariableName, func(n int) SecretDefinition {
+			return SecretDefinition{HasMap: true, Map: "k: a/" + strings.Repeat("é", n)}
+		}},
+		"a variable": {maxVariable, func(n int) SecretDefinition {
+			return SecretDefinition{HasMap: true, Map: "k: " + strings.Repeat("a", n-len("%2Fb")) + "/b"}
+		}},
+	} {
+		for less := -1; less <= 1; less++ {
+			d := c.of(c.bound + less)
+			d.Namespace, d.Name = "ns", "s"
+			got := FromSecret(d)
+			if faults := got.Secret.Faults; (len(faults) == 0) != (less <= 0) {
+				t.Errorf("%s, the bound%+d: faults %.300q", what, less, faults)
+			}
+		}
+	}
+}
+
+// TestLengthsOfVariables: what a definition accepts can be requested.
+func TestLengthsOfVariables(t *testing.T) {
+	for less := -1; less <= 1; less++ {
+		id := strings.Repeat("a", maxVariable-len("%2Fb")+less) + "/b"
+		entries, _, err := ParseEntries("- "+id, "")
+		requested := conjur.CheckID(id)
+		if (err == nil) != (less <= 0) || (requested == nil) != (less <= 0) {
+			t.Errorf("the bound%+d: %d entries, %v; request: %v", less, len(entries), err, requested)
+		}
 	}
 }

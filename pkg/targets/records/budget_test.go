@@ -143,3 +143,51 @@ func TestWildcardsCountWhatTheyBringIn(t *testing.T) {
 		t.Errorf("%d entries, faults %q", len(got.Entries), got.Secret.Faults)
 	}
 }
+
+// TestBoundsOfTheBudget: a Secret that fits exactly is kept. One that does not is refused,
+// and one without room for that is left out. Refusing one again makes no room.
+func TestBoundsOfTheBudget(t *testing.T) {
+	first, second := secretOf("ns", "first", 3), secretOf("ns", "second", 3)
+	whole, small := first.Memory()+second.Memory(), first.Memory()+second.Refused("").Memory()
+	for _, c := range []struct {
+		budget        int
+		fits, isThere bool
+	}{
+		{whole - 1, false, true}, {whole, true, true}, {whole + 1, true, true},
+		{small - 1, false, false}, {small, false, true}, {small + 1, false, true},
+	} {
+		s := &records.Set{Budget: c.budget}
+		l := s.Lane("")
+		l.Put(first)
+		for range 2 {
+			l.Put(second)
+			_, there := s.Get(second.Key)
+			if there != c.isThere || there && refused(t, s, "second") == c.fits {
+				t.Errorf("budget %d of %d or %d: it is there %t", c.budget, whole, small, there)
+			}
+			if got := s.Waiting(10); got != nil {
+				t.Errorf("budget %d of %d or %d: %v may fit now, though nothing was released", c.budget, whole, small, got)
+			}
+		}
+		s.Delete("secret/ns/third") // which was never there
+		l.Put(first)
+		if got := s.Waiting(10); got != nil {
+			t.Errorf("budget %d of %d or %d: %v may fit after a change of nothing", c.budget, whole, small, got)
+		}
+	}
+}
+
+// TestBoundsOfExpanding: a Secret may have as many variables as the limit says.
+func TestBoundsOfExpanding(t *testing.T) {
+	for less := -1; less <= 1; less++ {
+		wild := secretOf("ns", "wild", 0)
+		wild.Entries = []targets.Entry{{Alias: "*", Variable: "*"}}
+		var ids []string
+		for i := range targets.MaxEntries + less {
+			ids = append(ids, fmt.Sprintf("v/%05d", i))
+		}
+		if got := wild.Expand(ids); (len(got.Entries) == len(ids)) != (less <= 0) || got.Secret.HoldAll != (less > 0) {
+			t.Errorf("the bound%+d: %d entries, faults %q", less, len(got.Entries), got.Secret.Faults)
+		}
+	}
+}
