@@ -40,7 +40,7 @@ PROMETHEUS      = $(PROMETHEUS_HOME)/usr/bin
 AXE = $(HOME)/.cache/syncer-axe/node_modules/axe-core/axe.min.js
 
 test-upgrade: kube ## Upgrade from the previous release to this one and back (needs its commit, and so the whole history)
-	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -count=1 -v -timeout 30m -tags upgrade -run TestUpgradeAndRollback ./test/cluster
+	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -count=1 -v -timeout 30m -race -tags upgrade -run TestUpgradeAndRollback ./test/cluster
 
 test-alerts: kube ## Cause each alert, seen by a real Prometheus (Debian: the package is unpacked, not installed)
 	@[ -x "$(PROMETHEUS)/prometheus" ] || { mkdir -p "$(PROMETHEUS_HOME)" && cd "$(PROMETHEUS_HOME)" && { apt-get download -qq prometheus || { apt-get -qq update; apt-get download -qq prometheus; }; } && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }

@@ -17,7 +17,7 @@ import (
 
 var (
 	plane      *kubetest.ControlPlane
-	binary     string // syncer, built with the race detector
+	binary     string // syncer, built with the race detector if the tests are
 	bareBinary string // the baseline of benchmarks
 )
 
@@ -26,10 +26,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(gobuild.Main(kubetest.Own(m, &plane, usedRights), build))
 }
 
-// build builds what is tested with the race detector, and what is measured as
-// it is shipped.
+// build builds what is tested, and what is measured as it is shipped.
 func build(dir string) error {
-	flags := []string{"-race"}
+	var flags []string
+	if gobuild.Race() {
+		flags = []string{"-race"}
+	}
 	if flag.Lookup("test.bench").Value.String() != "" {
 		flags = []string{"-trimpath", "-ldflags=-s -w"}
 		bareBinary = filepath.Join(dir, "bare")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 )
 
@@ -31,6 +32,12 @@ func Build(path, dir, pkg string, flags ...string) error {
 		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
 	}
 	return nil
+}
+
+// Race reports whether this program was built with the race detector.
+func Race() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // Tests runs the tests of a binary after the programs that they need were built. It is a
