@@ -72,6 +72,7 @@ func lease(t *testing.T, c *kube.Client, namespace string) (holder string, renew
 }
 
 func TestTheNextLeadsWhenTheLeaderHasReturned(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t, ""), cluster.Namespace(t)
 	var leading atomic.Int32
 	one := contest(t, c, ns, "one", &leading)
@@ -110,6 +111,7 @@ func TestTheNextLeadsWhenTheLeaderHasReturned(t *testing.T) {
 // TestOursAndKubernetesOwnCandidatesTakeTurns at one Lease: earlier versions contested
 // by client-go's election.
 func TestOursAndKubernetesOwnCandidatesTakeTurns(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t, ""), cluster.Namespace(t)
 	client, err := coordinationv1client.NewForConfig(cluster.Config())
 	if err != nil {
@@ -183,6 +185,7 @@ func TestALeadEndsWhenTheLeaseCannotBeRenewed(t *testing.T) {
 }
 
 func TestALeadThatReturnsEndsTheContest(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t, ""), cluster.Namespace(t)
 	var leading atomic.Int32
 	one := contest(t, c, ns, "one", &leading)
@@ -196,8 +199,10 @@ func TestALeadThatReturnsEndsTheContest(t *testing.T) {
 }
 
 func TestWithoutRightsOneLeadsAloneUntilTheyAreGranted(t *testing.T) {
+	t.Parallel()
 	for name, verbs := range map[string][]string{"none": {"list"}, "no writes": {"get"}, "no create": {"get", "update"}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ns := cluster.Namespace(t)
 			c := connect(t, cluster.Token(t, ns, "app"))
 			cluster.Bind(t, ns, "app", rules("leases", verbs...))
@@ -219,6 +224,7 @@ func TestWithoutRightsOneLeadsAloneUntilTheyAreGranted(t *testing.T) {
 
 // Who has seen another lead does not lead without the Lease.
 func TestNobodyLeadsAloneBesideAnother(t *testing.T) {
+	t.Parallel()
 	ns := cluster.Namespace(t)
 	var leading atomic.Int32
 	other := contest(t, connect(t, ""), ns, "other", &leading)

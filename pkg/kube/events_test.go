@@ -37,6 +37,7 @@ func events(t *testing.T, c *kube.Client, namespace string) []corev1.Event {
 }
 
 func TestAnEventIsSeenAtItsObject(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t, ""), cluster.Namespace(t)
 	s := create(t, secrets(t, ns), managed("db", nil))
 	heard := make(reports, 100)
@@ -63,6 +64,7 @@ func TestAnEventIsSeenAtItsObject(t *testing.T) {
 }
 
 func TestEventsThatRepeatAreCountedAndThoseThatVaryAreCombined(t *testing.T) {
+	t.Parallel()
 	ns := cluster.Namespace(t)
 	cluster.Bind(t, ns, "app", rules("events", "create", "patch"))
 	c := connect(t, cluster.Token(t, ns, "app"))
@@ -100,6 +102,7 @@ func TestEventsThatRepeatAreCountedAndThoseThatVaryAreCombined(t *testing.T) {
 
 // One reason that comes too often does not silence another.
 func TestAFloodOfOneReasonIsCutOff(t *testing.T) {
+	t.Parallel()
 	ns := cluster.Namespace(t)
 	cluster.Bind(t, ns, "app", rules("events", "create", "patch"))
 	r := connect(t, cluster.Token(t, ns, "app")).NewRecorder("syncer", make(reports))
@@ -119,6 +122,7 @@ func TestAFloodOfOneReasonIsCutOff(t *testing.T) {
 }
 
 func TestWithoutTheRightEventsAreLostAndReported(t *testing.T) {
+	t.Parallel()
 	ns := cluster.Namespace(t)
 	c := connect(t, cluster.Token(t, ns, "app"))
 	heard := make(reports, 100)

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 	if watchChild() {
 		os.Exit(0)
 	}
+	proctest.AtOnce(8)
 	goleak.VerifyTestMain(kubetest.Own(m, &cluster))
 }
 

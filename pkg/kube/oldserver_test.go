@@ -48,6 +48,7 @@ const (
 
 // What was made anew meanwhile is an update, with another UID.
 func TestAHistoryThatIsGoneIsReadAnew(t *testing.T) {
+	t.Parallel()
 	watches := 0
 	c := played(t, func(_ http.ResponseWriter, r *http.Request, say func(string, ...any)) {
 		watches++
@@ -83,6 +84,7 @@ func TestAHistoryThatIsGoneIsReadAnew(t *testing.T) {
 }
 
 func TestAnAPIServerThatDoesNotStreamListsIsAskedForOne(t *testing.T) {
+	t.Parallel()
 	c := played(t, func(w http.ResponseWriter, r *http.Request, say func(string, ...any)) {
 		q := r.URL.Query()
 		switch {
@@ -107,6 +109,7 @@ func TestAnAPIServerThatDoesNotStreamListsIsAskedForOne(t *testing.T) {
 // The informer would repeat these by itself, say nothing, and not notice that
 // it is to stop.
 func TestAnAPIServerThatIsTooBusyIsReported(t *testing.T) {
+	t.Parallel()
 	c := played(t, func(w http.ResponseWriter, _ *http.Request, say func(string, ...any)) {
 		w.WriteHeader(http.StatusTooManyRequests) // without Retry-After
 		say(statusJSON, "too many requests", "TooManyRequests", 429)
@@ -119,6 +122,7 @@ func TestAnAPIServerThatIsTooBusyIsReported(t *testing.T) {
 
 // The library would take this for a watch that stands and is empty.
 func TestAGatewayThatClosesConnectionsIsReported(t *testing.T) {
+	t.Parallel()
 	c := played(t, func(http.ResponseWriter, *http.Request, func(string, ...any)) { panic(http.ErrAbortHandler) })
 	h := hear()
 	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, nil, h).Run)
@@ -130,6 +134,7 @@ func TestAGatewayThatClosesConnectionsIsReported(t *testing.T) {
 }
 
 func TestAnObjectOfAnotherKindIsNoSecret(t *testing.T) {
+	t.Parallel()
 	c := played(t, func(_ http.ResponseWriter, r *http.Request, say func(string, ...any)) {
 		say(`{"type":"ADDED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"n","resourceVersion":"1"}}}`)
 		say(addedJSON, "a", 1)

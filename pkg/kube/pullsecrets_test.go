@@ -81,6 +81,7 @@ func (b *builder) has(when, note string, want ...string) {
 }
 
 func TestPullSecretsComeAndGoBesideThoseOfOthers(t *testing.T) {
+	t.Parallel()
 	b := newBuilder(t)
 	before := b.read()
 	b.set("registry", "theirs")
@@ -112,6 +113,7 @@ func TestPullSecretsComeAndGoBesideThoseOfOthers(t *testing.T) {
 // TestAnEntryThatSomebodyTookIsGone: its note goes with it, and it is theirs when
 // they put it there again.
 func TestAnEntryThatSomebodyTookIsGone(t *testing.T) {
+	t.Parallel()
 	b := newBuilder(t)
 	replace := func(list string) {
 		t.Helper()
@@ -148,6 +150,7 @@ func TestAnEntryThatSomebodyTookIsGone(t *testing.T) {
 // TestPullSecretsBesideEdits: what somebody else changes between the read and the
 // write is not lost.
 func TestPullSecretsBesideEdits(t *testing.T) {
+	t.Parallel()
 	b := newBuilder(t)
 	ctx, stop := context.WithCancel(t.Context())
 	edited := make(chan []string, 1)
@@ -184,6 +187,7 @@ func TestPullSecretsBesideEdits(t *testing.T) {
 }
 
 func TestNoPullSecretsWithoutARightOrAnAccount(t *testing.T) {
+	t.Parallel()
 	b := newBuilder(t)
 	cluster.Bind(t, b.ns, "reader", rules("serviceaccounts", "get"))
 	reader := connect(t, cluster.Token(t, b.ns, "reader"))

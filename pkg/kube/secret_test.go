@@ -60,6 +60,7 @@ func TestASecretHoldsWhatIsOfInterestOnly(t *testing.T) {
 }
 
 func TestAllLabelledSecretsAreReadPageByPage(t *testing.T) {
+	t.Parallel()
 	ns := cluster.Namespace(t)
 	api := secrets(t, ns)
 	const count = 1001

@@ -177,6 +177,7 @@ func holding(name, conjurMap, value string) *corev1.Secret {
 // is closed. Everything else goes: of many values, few may be found while it
 // is open, however many there are, and nothing afterwards.
 func TestNoValueStaysInMemory(t *testing.T) {
+	t.Parallel()
 	for _, count := range []int{50, 400} {
 		t.Run(fmt.Sprint("watched ", count), func(t *testing.T) { noValueStays(t, count, "list", "watch") })
 		t.Run(fmt.Sprint("listed ", count), func(t *testing.T) { noValueStays(t, count, "list") })
@@ -184,6 +185,7 @@ func TestNoValueStaysInMemory(t *testing.T) {
 }
 
 func noValueStays(t *testing.T, count int, verbs ...string) {
+	t.Parallel()
 	const size, inBuffers = 16_000, 8
 	ns := cluster.Namespace(t)
 	api := secrets(t, ns)

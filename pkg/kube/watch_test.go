@@ -88,6 +88,7 @@ next:
 }
 
 func TestLabelledSecretsAreFollowed(t *testing.T) {
+	t.Parallel()
 	ns := cluster.Namespace(t)
 	api := secrets(t, ns)
 	create(t, api, managed("a", map[string]string{"conjur-map": "one"}))
@@ -122,6 +123,7 @@ func TestLabelledSecretsAreFollowed(t *testing.T) {
 }
 
 func TestASecretIsFollowedByNameUnderARoleThatNamesIt(t *testing.T) {
+	t.Parallel()
 	ns := cluster.Namespace(t)
 	api := secrets(t, ns)
 	rule := rules("secrets", "list", "watch")
@@ -215,6 +217,7 @@ func TestWithoutTheRightToWatchThereAreLooks(t *testing.T) {
 }
 
 func TestRightsComeAndGo(t *testing.T) {
+	t.Parallel()
 	ns := cluster.Namespace(t)
 	create(t, secrets(t, ns), managed("a", nil))
 	h := hear()
@@ -234,6 +237,7 @@ func TestRightsComeAndGo(t *testing.T) {
 
 // Where not all namespaces may be read, those that may be are.
 func TestEachNamespaceIsReadThatMayBe(t *testing.T) {
+	t.Parallel()
 	mine, other, closed := cluster.Namespace(t), cluster.Namespace(t), cluster.Namespace(t)
 	for _, ns := range []string{mine, other, closed} {
 		create(t, secrets(t, ns), managed("in-"+ns, nil))
@@ -322,6 +326,7 @@ func TestAWatchStopsWhileTheAPIServerIsAway(t *testing.T) {
 // Of what changes in ConfigMaps one hears once, whatever is selected, and only
 // which there are is kept.
 func TestConfigMapsAreFollowed(t *testing.T) {
+	t.Parallel()
 	for name, selected := range map[string]string{"one by its name": "templates", "all of a namespace": ""} {
 		t.Run(name, func(t *testing.T) {
 			ns := cluster.Namespace(t)
@@ -369,6 +374,7 @@ func TestConfigMapsAreFollowed(t *testing.T) {
 // A namespace's definitions beyond what they may have together are dropped as
 // they come, also those that are there at first.
 func TestDefinitionsBeyondTheRoomAreDropped(t *testing.T) {
+	t.Parallel()
 	ns := cluster.Namespace(t)
 	c := connect(t, "")
 	api := secrets(t, ns)

@@ -38,6 +38,7 @@ func deploy(t *testing.T, namespace string) {
 }
 
 func TestThePodsOfAWorkloadAreAnnotated(t *testing.T) {
+	t.Parallel()
 	ns := cluster.Namespace(t)
 	deploy(t, ns)
 	for _, resource := range []string{"deployments", "statefulsets", "daemonsets"} {
@@ -81,6 +82,7 @@ func TestThePodsOfAWorkloadAreAnnotated(t *testing.T) {
 }
 
 func TestAnErrorNamesTheWorkload(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t, ""), cluster.Namespace(t)
 	w := targets.Workload{Kind: "deployment", Namespace: ns, Name: "absent"}
 	_, err := c.PodTemplate(t.Context(), w)
