@@ -35,6 +35,7 @@ func (s *site) passwords(id string) Plan {
 // TestAPolicySaysHowOftenAndHowLong where the set does not: as annotations of the
 // variable that it publishes to.
 func TestAPolicySaysHowOftenAndHowLong(t *testing.T) {
+	t.Parallel()
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
 		off    bool
@@ -79,6 +80,7 @@ func TestAPolicySaysHowOftenAndHowLong(t *testing.T) {
 
 // TestAnAnnotationThatIsWrongBeginsNothing, and is named until the policy is mended.
 func TestAnAnnotationThatIsWrongBeginsNothing(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.annotate("shop", "postgresql/password", "P1D", "20")
 	r, heard := s.rotator(s.client, "me", s.passwords("shop"))
@@ -128,6 +130,7 @@ func TestAnAnnotationThatIsWrongBeginsNothing(t *testing.T) {
 
 // TestWhatAPolicyWantsRotatedAndNoSetIs is named with what to add.
 func TestWhatAPolicyWantsRotatedAndNoSetIs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.annotate("shop/password", "postgresql/password", "P1D", "20")
 	s.annotate("cloud", "aws/secret_key", "P1D", "20")
@@ -149,6 +152,7 @@ func TestWhatAPolicyWantsRotatedAndNoSetIs(t *testing.T) {
 
 // TestParseAnnotations reads what the genuine server would go by.
 func TestParseAnnotations(t *testing.T) {
+	t.Parallel()
 	const day = 24 * time.Hour
 	for ttl, want := range map[string]time.Duration{
 		"P1D": day, "PT1S": time.Second, "P2W": 14 * day, "P1Y2M3DT4H5M6S": 428*day + 4*time.Hour + 5*time.Minute + 6*time.Second, "PT0H30M": 30 * time.Minute,

@@ -17,6 +17,7 @@ import (
 
 // TestBadSetsAreLeftAlone and reported.
 func TestBadSetsAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	version := func(id, state string) string {
 		return fmt.Sprintf(`{"id":%q,"state":%q,"parts":{"key":"Y2FuYXJ5"}}`, id, state)
@@ -74,6 +75,7 @@ func TestBadSetsAreLeftAlone(t *testing.T) {
 
 // TestOddSetsAreExplained by status and check, and are not changed.
 func TestOddSetsAreExplained(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	odd := map[string]struct{ owner, since, says string }{
 		"of-nobody":      {"", "2026-11-22T00:00:00Z", `nobody rotates the set; to rotate it here, "claim" it`},
@@ -117,6 +119,7 @@ func TestOddSetsAreExplained(t *testing.T) {
 // TestCheckKnowsWhatVariablesHold: a set and the commands of one are neither published
 // to nor adopted, whoever rotates that set; nor is a plain value an authority.
 func TestCheckKnowsWhatVariablesHold(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.Policy(`
 - !variable other
@@ -156,6 +159,7 @@ func TestCheckKnowsWhatVariablesHold(t *testing.T) {
 
 // TestAStartSaysWhatItCannotKnow without targets, for each set.
 func TestAStartSaysWhatItCannotKnow(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
 	core, logged := observer.New(zap.InfoLevel)
@@ -171,6 +175,7 @@ func TestAStartSaysWhatItCannotKnow(t *testing.T) {
 
 // TestASetWithoutVersionsBegins, whoever has emptied it.
 func TestASetWithoutVersionsBegins(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.Set("jwt", `{"syncerSet":1,"step":3,"owner":"me","versions":[]}`)
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
@@ -183,6 +188,7 @@ func TestASetWithoutVersionsBegins(t *testing.T) {
 // TestACommandIsObeyedOnce, however often it is sent, and not when it is old, too
 // early or nobody's.
 func TestACommandIsObeyedOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, heard := s.rotator(s.client, "me", s.keys(nil))
 	stop := run(t, r)
@@ -216,6 +222,7 @@ func TestACommandIsObeyedOnce(t *testing.T) {
 
 // TestTheBudgetBarsAVersion beyond so many in an hour.
 func TestTheBudgetBarsAVersion(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
 	r.ledger.perHour = 1

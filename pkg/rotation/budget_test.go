@@ -14,6 +14,7 @@ import (
 // TestAHundredSetsThatAreDueAtOnce are rotated as many in an hour as the budget
 // says, by whichever process, until all were.
 func TestAHundredSetsThatAreDueAtOnce(t *testing.T) {
+	t.Parallel()
 	const n, perHour = 100, 50
 	var ahead atomic.Int64
 	s := newSite(t, conjurdtest.Clock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
@@ -64,6 +65,7 @@ func TestAHundredSetsThatAreDueAtOnce(t *testing.T) {
 
 // TestALateReadGivesNoBudgetBack that the set's own step has used since.
 func TestALateReadGivesNoBudgetBack(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	by := versions.Entry{At: now.Add(-24 * time.Hour)}
 	doc := versions.New("me").Make("r1", parts("x"), false, by).Promote("r1", by)

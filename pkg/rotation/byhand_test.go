@@ -17,9 +17,13 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	proctest.AtOnce(8)
+	goleak.VerifyTestMain(m)
+}
 
 const policy = `
 - !variable jwt
@@ -81,6 +85,7 @@ func wants(t *testing.T, err error, says string) {
 }
 
 func TestARotationByHand(t *testing.T) {
+	t.Parallel()
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
 			server := conjurdtest.Start(t, options...)
@@ -145,6 +150,7 @@ func TestARotationByHand(t *testing.T) {
 }
 
 func TestForceNeedsAReasonAndKeepsIt(t *testing.T) {
+	t.Parallel()
 	server := conjurdtest.Start(t)
 	server.Policy(policy)
 	h := hand(t, server)
@@ -171,6 +177,7 @@ func TestForceNeedsAReasonAndKeepsIt(t *testing.T) {
 }
 
 func TestTwoHandsAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
 			server := conjurdtest.Start(t, options...)
@@ -213,6 +220,7 @@ func (b *between) Set(ctx context.Context, id string, value secret.Value) error 
 }
 
 func TestTwoHandsAtTheSameMomentWithoutComparison(t *testing.T) {
+	t.Parallel()
 	server := conjurdtest.Start(t, conjurdtest.Strict())
 	server.Policy(policy)
 	h := hand(t, server)
@@ -241,6 +249,7 @@ func TestTwoHandsAtTheSameMomentWithoutComparison(t *testing.T) {
 }
 
 func TestWhatIsNotASetIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	const canary = "canary-value"
 	server := conjurdtest.Start(t)
 	server.Policy(policy)
@@ -257,6 +266,7 @@ func TestWhatIsNotASetIsLeftAlone(t *testing.T) {
 }
 
 func TestCheckSaysAllThatIsMissing(t *testing.T) {
+	t.Parallel()
 	server := conjurdtest.Start(t)
 	server.Policy(policy)
 	h := hand(t, server)
@@ -285,6 +295,7 @@ func TestCheckSaysAllThatIsMissing(t *testing.T) {
 // TestAPromotionAndARetirementAtOnce of the same version: one holds, and whoever
 // lost is told so.
 func TestAPromotionAndARetirementAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
 			server := conjurdtest.Start(t, options...)

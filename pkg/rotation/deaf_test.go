@@ -28,6 +28,7 @@ func (d *deaf) InUse(ctx context.Context, v versions.Version) ([]string, error) 
 // TestCommandsCountWhileNobodyKnowsWhoUsesAVersion: they do not hang on that question. The
 // gate stays shut, and a look still says how far the set is.
 func TestCommandsCountWhileNobodyKnowsWhoUsesAVersion(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	o := &deaf{outside: &outside{accepts: map[string]string{}, inUse: []string{"a session of shop"}}}
 	set := s.logins(o.outside)

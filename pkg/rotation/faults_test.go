@@ -85,8 +85,10 @@ func (s *site) trials() (all []trial) {
 // TestFaultsAtEachRequest kills, cuts off and leaves without an answer an engine
 // at each of its requests while it begins a set and rotates it once.
 func TestFaultsAtEachRequest(t *testing.T) {
+	t.Parallel()
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t, options...)
 			turns := make(chan struct{}, 24)
 			var all sync.WaitGroup
@@ -195,6 +197,7 @@ func (s *site) judge(ctx context.Context, id string) error {
 // TestTwoEnginesOnOneSet has two engines of one owner rotate one set, where the
 // server compares. Elsewhere only a Lease keeps them apart.
 func TestTwoEnginesOnOneSet(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for range 2 {
 		r, _ := s.rotator(s.as("rotates"), "me", s.keys(nil))
@@ -215,6 +218,7 @@ func TestTwoEnginesOnOneSet(t *testing.T) {
 // TestAnotherOwnerOnlyLooks has the engine of another cluster look at a set, and
 // then claim it.
 func TestAnotherOwnerOnlyLooks(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, _ := s.rotator(s.client, "one", s.keys(nil))
 	stop := run(t, r)

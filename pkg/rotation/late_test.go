@@ -41,6 +41,7 @@ func (c *unanswered) Set(ctx context.Context, id string, value secret.Value) err
 // TestAWriteThatMayStillArriveIsWaitedFor where the server does not compare, because the
 // late value would replace a newer one.
 func TestAWriteThatMayStillArriveIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, conjurdtest.Strict())
 	client := &unanswered{Client: s.client, id: "jwt", lose: 1}
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
@@ -57,6 +58,7 @@ func TestAWriteThatMayStillArriveIsWaitedFor(t *testing.T) {
 
 // TestAnOldReadIsCheckedBeforeAWrite where the server does not compare.
 func TestAnOldReadIsCheckedBeforeAWrite(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, conjurdtest.Strict())
 	ctx := t.Context()
 	set := Set{Conjur: s.client, ID: "jwt", server: &server{begin: time.Now()}}
@@ -82,6 +84,7 @@ func TestAnOldReadIsCheckedBeforeAWrite(t *testing.T) {
 // TestThePublishedFollowsALostWrite of the set or of the published variable, where the
 // server does not write both together.
 func TestThePublishedFollowsALostWrite(t *testing.T) {
+	t.Parallel()
 	for name, client := range map[string]*unanswered{
 		"the set":      {id: "jwt", lose: 4, arrives: true}, // 2 begin the set, 1 makes a version, the next one promotes it
 		"what follows": {id: "jwt-public", lose: 2},
@@ -115,6 +118,7 @@ func TestThePublishedFollowsALostWrite(t *testing.T) {
 // earlier primary, its readers use that version. No action may retire or revoke it, or
 // begin another one.
 func TestNothingPassesAnUnmendedPublication(t *testing.T) {
+	t.Parallel()
 	const right = "{ role: !host rotates, privileges: [update], resource: !variable jwt-public }\n"
 	for name, options := range map[string][]conjurdtest.Option{"with compare-and-swap": nil, "without": {conjurdtest.Strict()}} {
 		for _, logins := range []bool{false, true} {

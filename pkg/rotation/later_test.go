@@ -27,6 +27,7 @@ func (l *late) Revoke(ctx context.Context, v versions.Version) error {
 
 // TestAnActThatGoesOnLater is no failure: the set waits and says why.
 func TestAnActThatGoesOnLater(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	l := &late{outside: &outside{accepts: map[string]string{}}}
 	set := s.logins(l.outside)

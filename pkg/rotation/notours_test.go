@@ -36,6 +36,7 @@ func (c *annotated) Resource(ctx context.Context, token *conjur.Token, id string
 // TestNothingHappensWhileAnotherRotatorChangesThePublished: no version begins, none is
 // revoked, and the primary is not made to be accepted again.
 func TestNothingHappensWhileAnotherRotatorChangesThePublished(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	o := &outside{accepts: map[string]string{}, inUse: []string{"a session"}}
 	set := s.logins(o)
@@ -88,6 +89,7 @@ func TestNothingHappensWhileAnotherRotatorChangesThePublished(t *testing.T) {
 
 // TestAVersionHasThePartsOfTheOthers, or is not made.
 func TestAVersionHasThePartsOfTheOthers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
 	if err := r.Once(t.Context()); err != nil {

@@ -16,6 +16,7 @@ import (
 // whoever looked with "rotate check" before. Nothing is written, one line says why, and
 // other sets go on.
 func TestAnotherConfigurationsSetIsNeitherReplacedNorCopied(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		set  func(*Plan)
 		says []string
@@ -106,6 +107,7 @@ var written = map[string]int{"other": 2, "other/control": 1}
 // TestWhatBecameASetLaterIsNotReplaced: a set that published to a variable before leaves
 // it alone from the moment at which it holds a set.
 func TestWhatBecameASetLaterIsNotReplaced(t *testing.T) {
+	t.Parallel()
 	for _, restarted := range []bool{false, true} {
 		s := newSite(t)
 		published := func() Plan {
@@ -142,6 +144,7 @@ func TestWhatBecameASetLaterIsNotReplaced(t *testing.T) {
 
 // TestACommandIsObeyedThoughNothingIsPublished because a variable became a set.
 func TestACommandIsObeyedThoughNothingIsPublished(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	set := s.keys(nil)
 	set.Publish = map[string]render.Published{"jwt-public": {Parts: []string{"key"}}}

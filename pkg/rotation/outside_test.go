@@ -91,6 +91,7 @@ func (s *site) logins(o *outside) Plan {
 
 // TestLoginsAreAcceptedBeforeAnybodyHasThem, and refused when nobody uses them.
 func TestLoginsAreAcceptedBeforeAnybodyHasThem(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	o := &outside{accepts: map[string]string{}, inUse: []string{"a session of shop"}}
 	r, heard := s.rotator(s.client, "me", s.logins(o))
@@ -121,6 +122,7 @@ func TestLoginsAreAcceptedBeforeAnybodyHasThem(t *testing.T) {
 // TestAServiceThatAnswersPartsEachTime is heard once with the same ones, and waited
 // for when they are others.
 func TestAServiceThatAnswersPartsEachTime(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	o := &outside{accepts: map[string]string{}, answers: "same"}
 	r, heard := s.rotator(s.client, "me", s.logins(o))
@@ -141,6 +143,7 @@ func TestAServiceThatAnswersPartsEachTime(t *testing.T) {
 
 // TestMintedPartsWhoseWriteIsLost are nobody's: others are minted.
 func TestMintedPartsWhoseWriteIsLost(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	o := &outside{accepts: map[string]string{}}
 	cut := false
@@ -169,6 +172,7 @@ func TestMintedPartsWhoseWriteIsLost(t *testing.T) {
 
 // TestNoRotationBeginsWhereThreeFailed in a row.
 func TestNoRotationBeginsWhereThreeFailed(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	o := &outside{accepts: map[string]string{}, refuses: true}
 	var sets []Plan
@@ -198,6 +202,7 @@ func TestNoRotationBeginsWhereThreeFailed(t *testing.T) {
 
 // TestTheReasonOfARefusalIsTold with what became of it.
 func TestTheReasonOfARefusalIsTold(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	o := &outside{accepts: map[string]string{}}
 	r, heard := s.rotator(s.client, "me", s.logins(o))

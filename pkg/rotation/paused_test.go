@@ -11,6 +11,7 @@ import (
 
 // TestAPausedSetAnswers what it does not do, so that "resume" can be sent.
 func TestAPausedSetAnswers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
 	run(t, r)

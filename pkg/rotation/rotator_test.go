@@ -190,6 +190,7 @@ func (s *site) command(verb string, c versions.Command) {
 }
 
 func TestARotationByItself(t *testing.T) {
+	t.Parallel()
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, options...)
@@ -210,6 +211,7 @@ func TestARotationByItself(t *testing.T) {
 }
 
 func TestASilentConsumerHoldsTheRotation(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	silent := &slow{}
 	r, heard := s.rotator(s.client, "me", s.keys(silent))
@@ -242,6 +244,7 @@ func TestASilentConsumerHoldsTheRotation(t *testing.T) {
 }
 
 func TestAStepCostsThreeRequests(t *testing.T) {
+	t.Parallel()
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, options...)
@@ -293,6 +296,7 @@ func TestAStepCostsThreeRequests(t *testing.T) {
 }
 
 func TestThousandIdleSetsCostTheirBatches(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	const n = 1000
 	policy := "- !group all\n- !grant { role: !group all, member: !host rotates }\n"
@@ -345,6 +349,7 @@ func TestThousandIdleSetsCostTheirBatches(t *testing.T) {
 
 // TestWhatWasKnownOfASetIsSaid until the set was read.
 func TestWhatWasKnownOfASetIsSaid(t *testing.T) {
+	t.Parallel()
 	r := New(Config{Sets: []Plan{{ID: "jwt"}, {ID: "new"}}, Reports: []Report{{Set: "jwt", Stage: "idle"}, {Set: "gone"}}})
 	if reports := r.Reports(); len(reports) != 1 || reports[0].Set != "jwt" || reports[0].Stage != "idle" {
 		t.Errorf("known is %+v", reports)

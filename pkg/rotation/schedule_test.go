@@ -12,6 +12,7 @@ import (
 // TestBeforeCountsFromTheFirstEndOfTheCertificates is about a chain, in a part of
 // whatever name.
 func TestBeforeCountsFromTheFirstEndOfTheCertificates(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	certificate := func(days int) string {
 		parts, err := generate.Config{X509: &generate.X509{Subject: "shop", Days: days}}.Parts(now, nil)
@@ -41,6 +42,7 @@ func TestBeforeCountsFromTheFirstEndOfTheCertificates(t *testing.T) {
 }
 
 func TestACertificateIsMadeAnewBeforeItExpires(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	set := s.keys(nil)
 	set.Generate = generate.Config{X509: &generate.X509{Subject: "shop", Days: 1}}

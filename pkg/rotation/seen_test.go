@@ -18,6 +18,7 @@ import (
 // TestARestartKnowsTheLastStep from its file: after a backup was restored, the set waits
 // for a claim.
 func TestARestartKnowsTheLastStep(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	path := filepath.Join(t.TempDir(), "steps.json")
 	starts := func() (r *Rotator, h *heard, said *observer.ObservedLogs) {
@@ -76,6 +77,7 @@ func TestARestartKnowsTheLastStep(t *testing.T) {
 
 // TestAFileOfStepsThatCannotBeRead ends the start: nobody knows what was delivered.
 func TestAFileOfStepsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "steps.json")
 	for _, text := range []string{"", "canary", `{"jwt":"canary"}`, `[]`} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -89,6 +91,7 @@ func TestAFileOfStepsThatCannotBeRead(t *testing.T) {
 
 // TestAStepThatCannotBeKeptIsNotTaken, as the next process would not know of it.
 func TestAStepThatCannotBeKeptIsNotTaken(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	dir := filepath.Join(t.TempDir(), "gone")
 	seen, err := OpenSeen(filepath.Join(dir, "steps.json"))
@@ -108,6 +111,7 @@ func TestAStepThatCannotBeKeptIsNotTaken(t *testing.T) {
 
 // TestARestoredSetChangesNothingOutside and answers every command but "claim" with no.
 func TestARestoredSetChangesNothingOutside(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	o := &outside{accepts: map[string]string{}}
 	first, _ := s.rotator(s.client, "me", s.logins(o))

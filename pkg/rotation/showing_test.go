@@ -22,6 +22,7 @@ func (s *showing) Since(context.Context, []string) (time.Time, error) { return t
 // A set notes who shows it, and names those of them that cannot be followed later. Who
 // was never noted is nobody's concern.
 func TestASetNotesWhoShowsIt(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, heard := s.rotator(s.client, "us", s.keys(nil))
 	targets := &showing{err: errors.New("the Secrets are not all known yet")}

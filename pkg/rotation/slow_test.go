@@ -28,6 +28,7 @@ func (o *sluggish) Apply(ctx context.Context, v versions.Version) (map[string]se
 // TestASlowActIsDoneOnce although it takes longer than its outcome is a fact: that
 // counts from the outcome on. The step has time for all acts of a set with a Timeout.
 func TestASlowActIsDoneOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	o := &sluggish{outside: outside{accepts: map[string]string{}}, takes: time.Second}
 	set := s.logins(&o.outside)
@@ -54,6 +55,7 @@ func (o *hanging) Apply(ctx context.Context, v versions.Version) (map[string]sec
 
 // TestAnOutsideThatHangsDelaysNoOtherSet, however few there are.
 func TestAnOutsideThatHangsDelaysNoOtherSet(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.Policy("- !variable other\n- !variable other/control\n- !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable other, !variable other/control] }\n")
 	o := &hanging{outside: outside{accepts: map[string]string{}}, waits: make(chan struct{})}

@@ -18,6 +18,7 @@ import (
 // TestCommandsThatAreTooLongFreezeNothing has somebody who may only write commands
 // try to fill the set, and a set that was filled that way go on.
 func TestCommandsThatAreTooLongFreezeNothing(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, heard := s.rotator(s.client, "me", s.keys(nil))
 	stop := run(t, r)
@@ -50,6 +51,7 @@ func encoded(t *testing.T, d *versions.Document) []byte {
 
 // TestCommandsAtOnce: each is obeyed once, or who sent it is told that it was lost.
 func TestCommandsAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, options...)
@@ -88,6 +90,7 @@ func TestCommandsAtOnce(t *testing.T) {
 // TestACommandAmongManyOthersIsInConflict: Conjur keeps 20 values. Who wrote one before
 // them cannot tell what holds, and leaves that to later writers.
 func TestACommandAmongManyOthersIsInConflict(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, servers["genuine"]...)
 	s.Set("jwt/control", noCommand)
 	set := Set{Conjur: s.reader, ID: "jwt"}
@@ -108,6 +111,7 @@ func TestACommandAmongManyOthersIsInConflict(t *testing.T) {
 // TestOneOfTheCommandsAtOneMomentIsSent, the others fail, and it is the one that
 // stays.
 func TestOneOfTheCommandsAtOneMomentIsSent(t *testing.T) {
+	t.Parallel()
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, options...)
@@ -154,6 +158,7 @@ func (c answering) Set(ctx context.Context, id string, value secret.Value) error
 
 // TestACommandThatIsAnsweredAtOnceWasSent though its sender never sees it pending.
 func TestACommandThatIsAnsweredAtOnceWasSent(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, conjurdtest.Strict())
 	s.Set("jwt/control", noCommand)
 	set := Set{Conjur: answering{s.reader}, ID: "jwt"}
@@ -167,6 +172,7 @@ func TestACommandThatIsAnsweredAtOnceWasSent(t *testing.T) {
 
 // TestWhoSentACommandIsToldThatItWasWithdrawn for one that was sent instead.
 func TestWhoSentACommandIsToldThatItWasWithdrawn(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.Set("jwt/control", noCommand)
 	set := Set{Conjur: s.reader, ID: "jwt"}
@@ -193,6 +199,7 @@ func TestWhoSentACommandIsToldThatItWasWithdrawn(t *testing.T) {
 
 // TestWhatHoldsInAControlVariable is decided by the order of what was written.
 func TestWhatHoldsInAControlVariable(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	command := func(id, answer string) control {
 		return control{Command: versions.Command{ID: id, At: now, Verb: "now"}, Answer: answer}
@@ -222,6 +229,7 @@ func TestWhatHoldsInAControlVariable(t *testing.T) {
 // TestACommandThatNobodyAnswers is never taken for one that was obeyed, however short the
 // wait is.
 func TestACommandThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	what, err := Set{Conjur: s.reader, ID: "jwt"}.Command(t.Context(), versions.Command{Verb: "now", At: time.Now()}, time.Nanosecond, nil)
 	if what != "" || !errors.Is(err, ErrUnanswered) {
@@ -231,6 +239,7 @@ func TestACommandThatNobodyAnswers(t *testing.T) {
 
 // TestACommandSaysWhyItWaits while it waits, and the next command says it too.
 func TestACommandSaysWhyItWaits(t *testing.T) {
+	t.Parallel()
 	for name, options := range servers {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, options...)
@@ -260,6 +269,7 @@ func TestACommandSaysWhyItWaits(t *testing.T) {
 
 // TestACommandGetsFewReasons, because Conjur keeps few values of a variable.
 func TestACommandGetsFewReasons(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
 	step := r.begin(r.sets["jwt"])
