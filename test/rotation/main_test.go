@@ -10,6 +10,7 @@ import (
 
 	"github.com/secretsync/syncer/test/length"
 	"github.com/secretsync/syncer/test/pgtest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 var (
@@ -21,6 +22,6 @@ var (
 var postgres *pgtest.Server
 
 func TestMain(m *testing.M) {
-	flag.Parse()
+	proctest.AtOnce(8)
 	goleak.VerifyTestMain(pgtest.Main(m, &postgres))
 }
