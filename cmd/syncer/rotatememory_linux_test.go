@@ -56,6 +56,7 @@ const mostCopies = 14
 // TestWhatAnIdleEngineHasInMemory searches its memory for the primary, as it is and
 // in base64, while it looks on.
 func TestWhatAnIdleEngineHasInMemory(t *testing.T) {
+	t.Parallel()
 	r := newRotates(t, "  sets: [{set: jwt, generate: {random: 32}, keep: 0s, confirm: {wait: 0s}, publish: {plain: key}}]\n")
 	p := spawn(t, proctest.Environ(r.Env("rotates")), "rotate", "run", "--config", r.config)
 	first := r.begun()

@@ -111,6 +111,7 @@ type rotating struct {
 	*world
 	readers []*keyReader
 	config  string
+	set     rotation.Set
 }
 
 func newRotating(t *testing.T, options ...conjurdtest.Option) *rotating {
@@ -123,7 +124,7 @@ func newRotating(t *testing.T, options ...conjurdtest.Option) *rotating {
 - !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control, !variable plain] }
 - !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }
 `)
-	r := &rotating{world: w, config: w.Path("syncer.yaml")}
+	r := &rotating{world: w, config: w.Path("syncer.yaml"), set: rotation.Set{Conjur: judge(t, w.Server), ID: "jwt"}}
 	var ask []string
 	for _, name := range []string{"one", "two"} {
 		w.Annotations["conjur-secrets."+name] = `- "*": {keys: jwt}`
@@ -152,34 +153,22 @@ func (r *rotating) rotate(args ...string) *proctest.Process {
 	return spawn(r, proctest.Environ(r.Server.Env("rotates")), append([]string{"rotate"}, args...)...)
 }
 
-// status returns what syncer rotate status says of the set.
-func (r *rotating) status() rotation.Report {
-	r.Helper()
-	for name, value := range r.Server.Env("rotates") {
-		r.Setenv(name, value)
-	}
-	out, _ := rotateBy(r, "status", "jwt", "--output", "json")
-	var reports []rotation.Report
-	if err := json.Unmarshal([]byte(out), &reports); err != nil || len(reports) != 1 {
-		r.Fatalf("the status is %s (%v)", out, err)
-	}
-	return reports[0]
-}
-
 // idleWith waits until the set is idle with another primary than that.
 func (r *rotating) idleWith(not string) rotation.Report {
 	r.Helper()
 	var report rotation.Report
 	eventually(r, "a set that is idle with a new primary", func() bool {
-		report = r.status()
+		report = r.set.Status(r.Context())
 		return report.Stage == "idle" && report.Primary != "" && report.Primary != not
 	})
 	return report
 }
 
 func TestRotateRun(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string][]conjurdtest.Option{"compares": nil, "genuine": {conjurdtest.Strict()}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRotating(t, options...)
 			engine := r.rotate("run", "--config", r.config)
 			first := r.idleWith("")
@@ -236,31 +225,34 @@ func TestRotateRun(t *testing.T) {
 }
 
 func TestRotateRunOnce(t *testing.T) {
+	t.Parallel()
 	r := newRotating(t)
 	once := func() { r.rotate("run", "--once", "--config", r.config).Exit(0) }
 	once()
-	first := r.status()
+	first := r.set.Status(t.Context())
 	if first.Primary == "" || first.Stage != "idle" {
 		t.Fatalf("after the first time it is %+v", first)
 	}
 	r.rotate("now", "jwt", "--no-wait").Exit(0)
 	once()
-	if held := r.status(); held.Primary != first.Primary || held.Stage != "introduce" {
+	if held := r.set.Status(t.Context()); held.Primary != first.Primary || held.Stage != "introduce" {
 		t.Fatalf("while the readers have nothing it is %+v", held)
 	}
 	r.start()
 	eventually(t, "two rounds", func() bool {
 		once()
-		return r.status().Stage == "idle"
+		return r.set.Status(t.Context()).Stage == "idle"
 	})
-	if last := r.status(); last.Primary == first.Primary {
+	if last := r.set.Status(t.Context()); last.Primary == first.Primary {
 		t.Errorf("in the end it is %+v", last)
 	}
 }
 
 func TestRotateStatusAndCheckOfAFile(t *testing.T) {
 	r := newRotating(t)
-	r.status() // sets the environment of who rotates
+	for name, value := range r.Server.Env("rotates") {
+		t.Setenv(name, value)
+	}
 	out, err := rotateBy(t, "check", "--config", r.config)
 	if err != nil || out != "all sets can be rotated\n" {
 		t.Errorf("before the set begins check says %s (%v)", out, err)
@@ -284,8 +276,10 @@ func TestRotateStatusAndCheckOfAFile(t *testing.T) {
 // TestACommandSaysWhatBecameOfIt waits for the answer of who rotates the set, for a
 // while, and takes the place of no other command.
 func TestACommandSaysWhatBecameOfIt(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string][]conjurdtest.Option{"compares": nil, "genuine": {conjurdtest.Strict()}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRotating(t, options...)
 			says := func(status int, text string, args ...string) {
 				t.Helper()
@@ -304,7 +298,7 @@ func TestACommandSaysWhatBecameOfIt(t *testing.T) {
 			says(1, "the command was rejected", "rollback", "jwt")
 			says(1, "at most 256 are kept", "retire", "jwt", "none", "--force", "--reason", strings.Repeat("x", 300))
 			says(1, "the command was rejected", "retire", "jwt", "none", "--force", "--reason", "a test")
-			if log := r.status(); log.Stage != "idle" {
+			if log := r.set.Status(t.Context()); log.Stage != "idle" {
 				t.Errorf("the set is at %s", log.Stage)
 			}
 			engine.Signal(os.Interrupt)
