@@ -107,3 +107,26 @@ func TestOnlyNamesOfTempNameAreTemporary(t *testing.T) {
 		}
 	}
 }
+
+// TestBounds: each way to read takes as many bytes as allowed, and no more.
+func TestBounds(t *testing.T) {
+	const most = 1000
+	dir := t.TempDir()
+	root, err := safefile.OpenRoot(dir)
+	must(t, err)
+	defer root.Close()
+	for less := -1; less <= 1; less++ {
+		text := strings.Repeat("x", most+less)
+		path := write(t, filepath.Join(dir, "file"), text)
+		for how, read := range map[string]func() ([]byte, error){
+			"Read":      func() ([]byte, error) { return safefile.Read(path, most) },
+			"ReadIn":    func() ([]byte, error) { return safefile.ReadIn(root, "file", most) },
+			"ReadInput": func() ([]byte, error) { return safefile.ReadInput(path, most) },
+			"ReadAll":   func() ([]byte, error) { return safefile.ReadAll(strings.NewReader(text), path, most) },
+		} {
+			if got, err := read(); (err == nil) != (less <= 0) || err == nil && string(got) != text {
+				t.Errorf("%s of the bound%+d: %d bytes, %v", how, less, len(got), err)
+			}
+		}
+	}
+}

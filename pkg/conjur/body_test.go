@@ -74,3 +74,23 @@ func TestAnswersAreNotMultiplied(t *testing.T) {
 		})
 	}
 }
+
+// TestBounds of answers, with and without a known length, and of what is kept of them.
+func TestBounds(t *testing.T) {
+	const limit = 3 * segment
+	for less := -1; less <= 1; less++ {
+		for _, length := range []int{-1, limit + less} {
+			resp := &http.Response{Body: io.NopCloser(&stream{limit + less, io.EOF}), ContentLength: int64(length)}
+			if body, err := readBody(resp, limit); (err == nil) != (less <= 0) || err == nil && len(body) != limit+less {
+				t.Errorf("an answer of the bound%+d with the length %d: %d bytes, %v", less, length, len(body), err)
+			}
+		}
+		if err := CheckID(strings.Repeat("a", longestID+less)); (err == nil) != (less <= 0) {
+			t.Errorf("an id of the bound%+d: %v", less, err)
+		}
+		name := strings.Repeat("a", longestName+less)
+		if _, user := decodeWhoami([]byte(`{"username":"` + name + `"}`)); user != name[:min(len(name), longestName)] {
+			t.Errorf("of a name of the bound%+d, %d bytes are kept", less, len(user))
+		}
+	}
+}
