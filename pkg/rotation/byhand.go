@@ -24,7 +24,7 @@ func (h Hand) Init(ctx context.Context, config generate.Config) (string, error) 
 	held, err := h.Read(ctx)
 	switch {
 	case errors.Is(err, ErrUndeclared):
-		return "", fmt.Errorf("%w; load this policy first:\n%s", err, h.policy())
+		return "", fmt.Errorf("%w; replace ROTATES by your host, and declare it: %s", err, h.policy())
 	case err != nil:
 		return "", fmt.Errorf("%w; a set begins in a variable without a value", err)
 	case held.Document != nil:
@@ -38,13 +38,9 @@ func (h Hand) Init(ctx context.Context, config generate.Config) (string, error) 
 	return id, h.Write(ctx, held, versions.New("").Make(id, parts, false, h.by("")).Promote(id, h.by("")))
 }
 
-// policy returns the policy that declares the set.
+// policy returns a command on one line that loads the policy which declares the set.
 func (h Hand) policy() string {
-	branch, name := "root", h.ID
-	if i := strings.LastIndex(h.ID, "/"); i >= 0 {
-		branch, name = h.ID[:i], h.ID[i+1:]
-	}
-	return fmt.Sprintf("# into the policy branch %s\n- !variable %s\n- !permit { role: !host ROTATES, privileges: [read, execute, update], resource: !variable %s }", branch, name, name)
+	return fmt.Sprintf("echo '[!variable %s, !permit {role: !host ROTATES, privileges: [read, execute, update], resource: !variable %[1]s}]' | syncer policy load root -", h.ID)
 }
 
 // Add makes a version that all consumers receive beside the primary, and returns its id.

@@ -265,6 +265,26 @@ func TestWhatIsNotASetIsLeftAlone(t *testing.T) {
 	}
 }
 
+// TestInitPrintsTheCommandThatDeclaresTheSet, on one line, as errors are printed.
+func TestInitPrintsTheCommandThatDeclaresTheSet(t *testing.T) {
+	t.Parallel()
+	server := conjurdtest.Start(t)
+	server.Policy(policy)
+	h := hand(t, server)
+	h.ID = "apps/shop/new"
+	_, err := h.Init(t.Context(), generate.Config{UUID: true})
+	wants(t, err, "' | syncer policy load root -")
+	_, text, _ := strings.Cut(err.Error(), "echo '")
+	text, _, _ = strings.Cut(text, "'")
+	if strings.Contains(text, "\n") {
+		t.Fatalf("the policy has several lines: %q", text)
+	}
+	server.Policy(strings.ReplaceAll(text, "ROTATES", "rotates"))
+	if _, err := h.Init(t.Context(), generate.Config{UUID: true}); err != nil {
+		t.Errorf("after the policy was loaded: %v", err)
+	}
+}
+
 func TestCheckSaysAllThatIsMissing(t *testing.T) {
 	t.Parallel()
 	server := conjurdtest.Start(t)
@@ -275,7 +295,7 @@ func TestCheckSaysAllThatIsMissing(t *testing.T) {
 		t.Errorf("of what is not declared it says %q", got)
 	}
 	_, err := h.Init(t.Context(), generate.Config{UUID: true})
-	wants(t, err, "- !variable undeclared")
+	wants(t, err, "!variable undeclared")
 	h.ID = "readonly"
 	got := strings.Join(h.Check(t.Context(), Gate{}), "\n")
 	for _, says := range []string{`lacks "update"`, "has not begun"} {

@@ -238,7 +238,7 @@ func (d decision) leave(v Version) Action {
 	case v.Left.IsZero() && d.p.Keep > 0:
 		return write(d.doc.left(v.ID, d.f.Now, d.by()))
 	case d.p.Keep > 0 && d.f.Now.Before(v.Left.Add(d.p.Keep+clockStep)):
-		return waitUntil(v.Left.Add(d.p.Keep+clockStep), "%s is kept for a while", v.ID)
+		return waitUntil(v.Left.Add(d.p.Keep+clockStep), "%s is kept until %s", v.ID, v.Left.Add(d.p.Keep+clockStep).UTC().Format(time.RFC3339))
 	}
 	return write(d.doc.to(v.ID, Revoking, "revokes "+v.ID, d.by()))
 }

@@ -1,6 +1,7 @@
 package versions
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -26,7 +27,7 @@ func TestTheTimeThatAKeyIsKept(t *testing.T) {
 	}
 	f.Left = map[string]bool{"r1": true}
 	f.Now = epoch.Add(p.Keep) // what was signed last is a second younger, by a clock that counts in seconds
-	if a := Next(left, p, f); a.Verb != Wait || a.Until.Sub(f.Now) != clockStep {
+	if a := Next(left, p, f); a.Verb != Wait || a.Until.Sub(f.Now) != clockStep || !strings.HasSuffix(a.Why, "is kept until "+a.Until.UTC().Format(time.RFC3339)) {
 		t.Errorf("when it seems to be over: %+v", a)
 	}
 	f.Now = f.Now.Add(clockStep)
