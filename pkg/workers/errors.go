@@ -67,12 +67,14 @@ type RevokedError struct {
 	// Never means that the variables had no value since the process began, and that the
 	// target had nothing of them.
 	Never bool
+	// TargetEmpty means that nothing of the target exists.
+	TargetEmpty bool
 }
 
 func (e *RevokedError) Error() string {
 	verb := "holds nothing"
 	switch {
-	case e.Never && e.Parts == nil:
+	case e.Never && (e.Parts == nil || e.TargetEmpty):
 		return fmt.Sprintf("%s is not delivered: %s", e.Key, noValue(e.Variables))
 	case e.Never:
 		return fmt.Sprintf("%s is delivered without %s: %s", e.Key, brief.List(e.Parts), noValue(e.Variables))

@@ -43,6 +43,7 @@ func (j *job) end(result Result) {
 	result.Key, result.Before, result.Span = j.Spec.Key, j.before, j.span
 	j.Status.Lost = j.Status.Lost || result.Removed || len(result.Revoked) > 0
 	if revoked, ok := errors.AsType[*RevokedError](result.Err); ok {
+		revoked.TargetEmpty = j.Status.TargetEmpty
 		revoked.Never = !j.Status.Lost && (!revoked.Kept || j.Status.TargetEmpty) && revoked.neverFound()
 	}
 	j.Status.Err = result.Err

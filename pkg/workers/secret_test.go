@@ -56,6 +56,11 @@ func TestVariableThatNeverExistedIsNotRevoked(t *testing.T) {
 		}
 	}
 	s.holds("user=me")
+	s.define("pass: p/pass")
+	s.data.keys = map[string]string{}
+	s.restart()
+	failed[*workers.RevokedError](t, s.one().Err, "secret/shop/db is not delivered: there is no value in Conjur")
+	s.define("user: p/user\npass: p/pass")
 	s.restart()
 	s.data.keys["pass"], s.data.stale = "of an earlier process", true
 	for range 2 { // the removal, and then
