@@ -65,7 +65,7 @@ func TestConjurdSaysWhyALoginIsRefused(t *testing.T) {
 	post("/authn-jwt/ci/default/authenticate", "jwt="+wrong)
 	for _, want := range []string{
 		`refused the log-in of "admin" from 127.0.0.1: the API key is wrong`,
-		`refused the log-in of "host/app" from 127.0.0.1: no such user or host exists`,
+		`refused the log-in of "host/app" from 127.0.0.1: no such user or host exists in the account "default"`,
 		`refused a log-in from 127.0.0.1: CONJ00005E Webservice 'authn-jwt/ci' not found`,
 	} {
 		eventually(t, want, func() bool { return len(p.Lines(want)) == 1 })

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -114,7 +115,7 @@ func allowedFrom(cred *store.Credentials, c *call) bool {
 func wrong(cred *store.Credentials, c *call, secret string) error {
 	switch {
 	case cred == nil:
-		return errors.New("no such user or host exists")
+		return fmt.Errorf("no such user or host exists in the account %q", clip(c.account()))
 	case !allowedFrom(cred, c):
 		return errors.New("it may not log in from this address")
 	}
