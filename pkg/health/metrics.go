@@ -5,11 +5,13 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -221,4 +223,207 @@ func (m *laneMetrics) Collect(ch chan<- prometheus.Metric) {
 	for key, expiry := range m.lane.Expiries() {
 		ch <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, time.Until(expiry.At).Seconds(), string(key))
 	}
+}
+
+// Set contains the times that metrics show of a set's rotation.
+type Set struct {
+	ID, Stage        string
+	Since, Made, Due time.Time // times of stage, primary and next version; zero if unknown
+	// Unread maps each namespace that shows the set and cannot be followed to the time
+	// at which that began.
+	Unread map[string]time.Time
+}
+
+// setMetrics collects the metrics of rotated sets. The configuration lists these
+// sets.
+type setMetrics struct {
+	ended, failures   *prometheus.CounterVec
+	stage, age, until *prometheus.Desc
+	unread            *prometheus.Desc
+
+	mu   sync.Mutex
+	sets func() []Set // nil if nothing rotates
+}
+
+func newSetMetrics(registry *prometheus.Registry) *setMetrics {
+	m := &setMetrics{
+		ended:    counter("syncer_rotation_total", "Rotations of sets, by how they ended: promoted, rolled_back or dropped.", "set", "result"),
+		failures: counter("syncer_rotation_failures_total", "Steps of rotations that failed and are tried again.", "set", "step"),
+		stage:    prometheus.NewDesc("syncer_rotation_stage_seconds", "For how long a set is in its stage.", []string{"set", "stage"}, nil),
+		age:      prometheus.NewDesc("syncer_rotation_age_seconds", "The age of a set's primary.", []string{"set"}, nil),
+		until:    prometheus.NewDesc("syncer_rotation_due_seconds", "The time until the next version of a set is due; negative: since it was.", []string{"set"}, nil),
+		unread:   prometheus.NewDesc("syncer_rotation_unread_seconds", "For how long a namespace, \"unread\", that shows a set cannot be followed.", []string{"set", "unread"}, nil),
+	}
+	registry.MustRegister(m.ended, m.failures, m)
+	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *setMetrics) Describe(to chan<- *prometheus.Desc) {
+	to <- m.stage
+	to <- m.age
+	to <- m.until
+	to <- m.unread
+}
+
+// Collect implements prometheus.Collector.
+func (m *setMetrics) Collect(to chan<- prometheus.Metric) {
+	m.mu.Lock()
+	sets := m.sets
+	m.mu.Unlock()
+	if sets == nil {
+		return
+	}
+	send := func(desc *prometheus.Desc, at time.Time, sign float64, labels ...string) {
+		if !at.IsZero() {
+			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, sign*time.Since(at).Seconds(), labels...)
+		}
+	}
+	for _, s := range sets() {
+		send(m.stage, s.Since, 1, s.ID, s.Stage)
+		send(m.age, s.Made, 1, s.ID)
+		send(m.until, s.Due, -1, s.ID)
+		for namespace, since := range s.Unread {
+			send(m.unread, since, 1, s.ID, namespace)
+		}
+	}
+}
+
+// WatchSets adds the metrics of sets until the caller calls unwatch.
+func (m *Metrics) WatchSets(sets func() []Set) (unwatch func()) {
+	if m == nil {
+		return func() {}
+	}
+	set := func(f func() []Set) {
+		m.sets.mu.Lock()
+		defer m.sets.mu.Unlock()
+		m.sets.sets = f
+	}
+	set(sets)
+	return func() { set(nil) }
+}
+
+// Rotated counts a finished rotation by its result.
+func (m *Metrics) Rotated(set, result string) {
+	if m != nil {
+		m.sets.ended.WithLabelValues(set, result).Inc()
+	}
+}
+
+// RotationFailed counts a failed step of a set.
+func (m *Metrics) RotationFailed(set, step string) {
+	if m != nil {
+		m.sets.failures.WithLabelValues(set, step).Inc()
+	}
+}
+
+// Queues returns the metrics provider for client-go work queues. The name of a
+// queue is its identity. It returns nil for a nil Metrics.
+func (m *Metrics) Queues() workqueue.MetricsProvider {
+	if m == nil {
+		return nil
+	}
+	return m.queues
+}
+
+// queueMetrics holds the metrics that each work queue maintains, with the same
+// names as in Kubernetes' controllers.
+type queueMetrics struct {
+	depth, unfinished, longest *prometheus.GaugeVec
+	adds, retries              *prometheus.CounterVec
+	latency, work              *prometheus.HistogramVec
+}
+
+func newQueueMetrics(r *prometheus.Registry) *queueMetrics {
+	buckets := prometheus.ExponentialBuckets(1e-4, 4, 10) // 0.1 ms to 26 s
+	q := &queueMetrics{
+		depth:      gauge("workqueue_depth", "Targets that wait.", "name"),
+		unfinished: gauge("workqueue_unfinished_work_seconds", "Seconds that syncs under way have taken so far, together.", "name"),
+		longest:    gauge("workqueue_longest_running_processor_seconds", "Seconds that the longest sync under way has taken so far.", "name"),
+		adds:       counter("workqueue_adds_total", "Targets that were queued.", "name"),
+		retries:    counter("workqueue_retries_total", "Retries of targets.", "name"),
+		latency:    histogram("workqueue_queue_duration_seconds", "Time that targets waited.", buckets, "name"),
+		work:       histogram("workqueue_work_duration_seconds", "Time that syncs took.", buckets, "name"),
+	}
+	r.MustRegister(q.depth, q.unfinished, q.longest, q.adds, q.retries, q.latency, q.work)
+	return q
+}
+
+func (q *queueMetrics) NewDepthMetric(name string) workqueue.GaugeMetric {
+	return q.depth.WithLabelValues(name)
+}
+
+func (q *queueMetrics) NewAddsMetric(name string) workqueue.CounterMetric {
+	return q.adds.WithLabelValues(name)
+}
+
+func (q *queueMetrics) NewLatencyMetric(name string) workqueue.HistogramMetric {
+	return q.latency.WithLabelValues(name)
+}
+
+func (q *queueMetrics) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
+	return q.work.WithLabelValues(name)
+}
+
+func (q *queueMetrics) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
+	return q.unfinished.WithLabelValues(name)
+}
+
+func (q *queueMetrics) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
+	return q.longest.WithLabelValues(name)
+}
+
+func (q *queueMetrics) NewRetriesMetric(name string) workqueue.CounterMetric {
+	return q.retries.WithLabelValues(name)
+}
+
+// Folder is the folder that holds the secrets.
+type Folder interface {
+	// Kept returns the bytes of its secrets, and their limit.
+	Kept() (bytes, limit int64)
+	// OnDisk reports whether it is on a disk.
+	OnDisk() bool
+}
+
+// folderMetrics collects the metrics of a folder.
+type folderMetrics struct {
+	Folder
+	bytes, limit, disk *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (m *folderMetrics) Describe(to chan<- *prometheus.Desc) {
+	to <- m.bytes
+	to <- m.limit
+	to <- m.disk
+}
+
+// Collect implements prometheus.Collector.
+func (m *folderMetrics) Collect(to chan<- prometheus.Metric) {
+	send := func(desc *prometheus.Desc, value float64) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
+	}
+	bytes, limit := m.Kept()
+	send(m.bytes, float64(bytes))
+	send(m.limit, float64(limit))
+	disk := 0.0
+	if m.OnDisk() {
+		disk = 1
+	}
+	send(m.disk, disk)
+}
+
+// WatchFolder adds the metrics of a folder until the caller calls unwatch.
+func (m *Metrics) WatchFolder(f Folder) (unwatch func()) {
+	if m == nil {
+		return func() {}
+	}
+	c := &folderMetrics{
+		Folder: f,
+		bytes:  prometheus.NewDesc("syncer_folder_bytes", "What the files of all targets hold together.", nil, nil),
+		limit:  prometheus.NewDesc("syncer_folder_limit_bytes", "Maximum size of all secret files together.", nil, nil),
+		disk:   prometheus.NewDesc("syncer_folder_on_disk", "1 where the secrets folder is on a disk instead of in memory.", nil, nil),
+	}
+	m.registry.MustRegister(c)
+	return func() { m.registry.Unregister(c) }
 }
