@@ -90,7 +90,7 @@ func (d faultyFolder) lstat(name string) (info fs.FileInfo, err error) {
 	return info, err
 }
 
-func (d faultyFolder) list() (entries []fs.DirEntry, err error) {
+func (d faultyFolder) listEntries() (entries []fs.DirEntry, err error) {
 	err = d.faults.do("list", func() error { entries, err = d.folder.listEntries(); return err })
 	return entries, err
 }
