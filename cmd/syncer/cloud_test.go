@@ -106,7 +106,7 @@ func TestTheExampleOfCloudCredentials(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(read("alerts.yaml")), &alerts); err != nil || len(alerts.Groups) != 1 {
 		t.Fatal(err)
 	}
-	metrics, err := os.ReadFile("../../pkg/health/setmetrics.go")
+	metrics, err := os.ReadFile("../../pkg/health/metrics.go")
 	for _, rule := range alerts.Groups[0].Rules {
 		for _, name := range regexp.MustCompile(`syncer_[a-z_]+`).FindAllString(rule.Expr, -1) {
 			if err != nil || !strings.Contains(string(metrics), `"`+name+`"`) {
