@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/secretsync/syncer/test/gobuild"
 	"github.com/secretsync/syncer/test/length"
 	"github.com/secretsync/syncer/test/pgtest"
 	"github.com/secretsync/syncer/test/proctest"
@@ -22,6 +23,8 @@ var (
 var postgres *pgtest.Server
 
 func TestMain(m *testing.M) {
-	proctest.AtOnce(8)
+	if !gobuild.Race() { // the race detector makes the tests compute instead of wait
+		proctest.AtOnce(8)
+	}
 	goleak.VerifyTestMain(pgtest.Main(m, &postgres))
 }

@@ -66,7 +66,17 @@ func (r *release) moduleDir(m debug.Module) (string, error) {
 	if m.Path == standardLibrary {
 		return r.output(context.Background(), r.source, nil, "go", "env", "GOROOT")
 	}
-	text, err := r.output(context.Background(), r.source, []string{"GOFLAGS=-mod=mod", "GOWORK=off"}, "go", "mod", "download", "-json", m.Path+"@"+m.Version)
+	// The checksum of the authorities' module is in the go.sum of the tools. Without one, Go
+	// would ask the checksum database.
+	dir := r.source
+	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Contains(sums, []byte(m.Path+" "+m.Version+" ")) {
+		dir = filepath.Join(dir, "deploy", "tools")
+	}
+	text, err := r.output(context.Background(), dir, []string{"GOFLAGS=-mod=mod", "GOWORK=off"}, "go", "mod", "download", "-json", m.Path+"@"+m.Version)
 	if err != nil {
 		return "", err
 	}
