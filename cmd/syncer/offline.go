@@ -116,7 +116,7 @@ Exit status: 0 if the configuration is valid, 1 if there are problems.`, 1,
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if there are warnings")
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
-	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")
+	addValuesFlag(cmd, &t)
 	return cmd
 }
 
@@ -142,7 +142,7 @@ After an error, nothing is written.`, 1,
 		func(cmd *cobra.Command, _ []string) error { return t.Render(cmd.Context(), group, out) })
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
-	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")
+	addValuesFlag(cmd, &t)
 	cmd.Flags().StringVar(&group, "group", "", "the group whose file is printed")
 	_ = cmd.RegisterFlagCompletionFunc("group", groupsOf(&t).complete)
 	cmd.Flags().StringVar(&out, "out", "", "the folder below which all files are written")
@@ -172,7 +172,7 @@ error.`, 2,
 	cmd.ValidArgsFunction = secretsOf(&t).complete
 	flags := cmd.Flags()
 	addNodeFlag(cmd, &t)
-	flags.StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")
+	addValuesFlag(cmd, &t)
 	flags.StringArrayVarP(&t.Manifests, "file", "f", nil, "a manifest of YAML documents, or a folder of manifests; - for standard input; repeatable")
 	flags.StringVar(&cluster.Kubeconfig, "kubeconfig", "", "the kubeconfig file for access to the cluster")
 	flags.StringVar(&cluster.Namespace, "namespace", "", "the namespace of Secrets whose name has none (default: the namespace of the kubeconfig's context, or of the Pod)")
@@ -196,7 +196,7 @@ which of the two each entry reads.`, 1,
 	cmd.ValidArgsFunction = completer(targetsOf(&t).first).complete
 	addManifestFlags(cmd, &t)
 	addNodeFlag(cmd, &t)
-	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")
+	addValuesFlag(cmd, &t)
 	return cmd
 }
 
@@ -255,3 +255,8 @@ func (o *outputFlag) Set(format string) error {
 }
 
 func (o *outputFlag) Type() string { return "format" }
+
+// addValuesFlag adds --values.
+func addValuesFlag(cmd *cobra.Command, t *tool.Tool) {
+	cmd.Flags().StringVar(&t.Values, "values", "", "the YAML or JSON file of values; - for standard input")
+}

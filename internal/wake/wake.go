@@ -1,4 +1,4 @@
-// Package wake makes a goroutine check at once, instead of at its next interval.
+// Package wake makes a goroutine check at intervals, or at once.
 package wake
 
 import (
@@ -44,6 +44,20 @@ func (w *Wake) Loop(ctx context.Context, next func() time.Duration) {
 		case <-w.C():
 		case <-timer.C:
 		case <-ctx.Done():
+		}
+	}
+}
+
+// Every calls f after each interval, until ctx ends.
+func Every(ctx context.Context, interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f()
+		case <-ctx.Done():
+			return
 		}
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/record/util"
 
 	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 const (
@@ -78,6 +80,16 @@ func (c *Client) NewRecorder(component string, reporter Reporter) *Recorder {
 // SecretReference refers to a Secret in an Event.
 func SecretReference(namespace, name string, uid types.UID) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name, UID: uid}
+}
+
+// ReferenceTo refers to a Secret that may be in a set, which knows its UID.
+func ReferenceTo(set *records.Set, key targets.Key) corev1.ObjectReference {
+	namespace, name := key.Secret()
+	uid := ""
+	if t, there := set.Get(key); there {
+		uid = t.Secret.UID
+	}
+	return SecretReference(namespace, name, types.UID(uid))
 }
 
 // Event reports something about an object. kind is corev1.EventTypeNormal or

@@ -197,12 +197,7 @@ func (a *PullSecrets) update(ctx context.Context, of account, wanted []string, k
 
 // warn reports an error as an Event on a Secret.
 func (a *PullSecrets) warn(key targets.Key, err error) {
-	namespace, name := key.Secret()
-	uid := ""
-	if t, there := a.set.Get(key); there {
-		uid = t.Secret.UID
-	}
-	a.recorder.Event(SecretReference(namespace, name, types.UID(uid)), corev1.EventTypeWarning, reasonNoPull, err.Error())
+	a.recorder.Event(ReferenceTo(a.set, key), corev1.EventTypeWarning, reasonNoPull, err.Error())
 }
 
 // recordMissing records whether the account of some Secrets is missing.

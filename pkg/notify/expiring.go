@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -62,18 +63,7 @@ func (n notice) String() string {
 }
 
 // Run checks all targets until ctx ends.
-func (e *Expiring) Run(ctx context.Context) {
-	tick := time.NewTicker(expiryInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			e.checkAll()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
+func (e *Expiring) Run(ctx context.Context) { wake.Every(ctx, expiryInterval, e.checkAll) }
 
 // checkAll checks all targets, and forgets the notices of deleted targets.
 func (e *Expiring) checkAll() {

@@ -65,9 +65,9 @@ func (r Restart) String() string {
 
 // RestartListener is called with each restart. Tried is called after each try, with the
 // Secrets, in ascending order by name, and why the workload could not be read or
-// restarted. nil means that it needs no restart any more. Reverted is called once with a restart that another client
-// reverted, and the consequence. Missing is called, once for all of them, with the workloads
-// that a Secret names but that do not exist.
+// restarted. nil means that it needs no restart any more. Reverted is called once with a
+// restart that another client reverted, and the consequence. Missing is called, once for
+// all of them, with the workloads that a Secret names but that do not exist.
 type RestartListener interface {
 	Restarted(Restart)
 	Tried(w targets.Workload, secrets []string, err error)
@@ -81,8 +81,8 @@ type Reporter interface {
 }
 
 // Restarts restarts workloads after changes of the Secrets that they use. It notes the
-// new revisions in their Pod templates, and remembers the restarts at the Secrets. It reads from the cluster each time which
-// workloads need a restart. Therefore a restart of this process, or another replica,
+// new revisions in their Pod templates, and remembers the restarts at the Secrets. It reads
+// from the cluster each time which workloads need a restart. Therefore a restart of this process, or another replica,
 // causes no restart, and no restart is forgotten. All fields except Quiet, PerHour
 // and Wants are required; Run must run.
 type Restarts struct {

@@ -178,10 +178,5 @@ func (e *events) event(key targets.Key, kind, reason, message string) {
 
 // reference refers to a Secret in Events.
 func (e *events) reference(key targets.Key) corev1.ObjectReference {
-	namespace, name := key.Secret()
-	uid := ""
-	if t, ok := e.set.Get(key); ok {
-		uid = t.Secret.UID
-	}
-	return kube.SecretReference(namespace, name, types.UID(uid))
+	return kube.ReferenceTo(e.set, key)
 }

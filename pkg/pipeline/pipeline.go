@@ -6,7 +6,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/sources"
@@ -98,21 +97,8 @@ func (p *pipeline) close() {
 	}
 }
 
+// source runs until its context ends.
 type source = sources.Source
-
-// every calls f after each interval, until ctx ends.
-func every(ctx context.Context, interval time.Duration, f func()) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			f()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
 
 // runner runs sources. It can start and stop some while others continue.
 type runner struct {

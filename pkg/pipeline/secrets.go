@@ -14,6 +14,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/notify"
@@ -215,7 +216,7 @@ func limited(cfg *config.Config) backoff.BackOff {
 
 // Run checks again for Secrets that the process waits for.
 func (l *loading) Run(ctx context.Context) {
-	every(ctx, min(max(l.secrets.settings.config().Retry.Interval, time.Second), secretsLook), func() {
+	wake.Every(ctx, min(max(l.secrets.settings.config().Retry.Interval, time.Second), secretsLook), func() {
 		for _, watch := range l.secrets.watches() {
 			if l.completed.Load() || !slices.Contains(l.unread, watch) {
 				_ = load(ctx, watch) // load reports the error
@@ -236,7 +237,7 @@ type waiting struct{ secrets *secrets }
 
 // Run retries until ctx ends.
 func (w waiting) Run(ctx context.Context) {
-	every(ctx, waitingLook, func() {
+	wake.Every(ctx, waitingLook, func() {
 		for _, key := range w.secrets.set.Waiting(waitingMost) {
 			namespace, name := key.Secret()
 			for _, watch := range w.secrets.watches() {

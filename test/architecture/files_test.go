@@ -66,20 +66,23 @@ var circular = map[string]int{
 	"pkg/workers":                  66,
 }
 
+// ours are the patterns of the product's packages.
+var ours = []string{"./cmd/...", "./config/...", "./internal/...", "./pkg/..."}
+
 // filesOf returns the arrows between the files of each package, by folder. They are those
 // of functions, methods, types, constants and variables; fields follow their types.
 func filesOf(t *testing.T) map[string]map[string]map[string]bool {
 	t.Helper()
 	exports, checked := map[string]string{}, map[string]map[string]map[string]bool{}
-	packages := list(t, "-export", "-deps", "./cmd/...", "./config/...", "./internal/...", "./pkg/...")
+	packages := list(t, append([]string{"-export", "-deps"}, ours...)...)
 	for _, p := range packages {
 		exports[p.ImportPath] = p.Export
 	}
 	positions := token.NewFileSet()
 	imports := importer.ForCompiler(positions, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, p := range packages {
-		folder, ours := strings.CutPrefix(p.ImportPath, module)
-		if !ours {
+		folder, isOurs := strings.CutPrefix(p.ImportPath, module)
+		if !isOurs {
 			continue
 		}
 		var files []*ast.File
@@ -162,16 +165,16 @@ func TestFilesOfARoomFormFewCircles(t *testing.T) {
 // TestFilesHaveTheSizeOfAType: not longer than a reader reads, and few of them fragments.
 func TestFilesHaveTheSizeOfAType(t *testing.T) {
 	small, all := 0, 0
-	for folder, files := range filesOf(t) {
-		for name := range files {
-			text, err := os.ReadFile(filepath.Join("../..", folder, name))
+	for _, p := range list(t, ours...) {
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			all++
 			switch lines := bytes.Count(text, []byte("\n")); {
 			case lines > longestFile:
-				t.Errorf("%s/%s has %d lines; divide it by what its types do", folder, name, lines)
+				t.Errorf("%s/%s has %d lines; divide it by the tasks of its types", p.ImportPath, name, lines)
 			case lines < smallFile:
 				small++
 			}
