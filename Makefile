@@ -2,6 +2,7 @@
 
 GO          ?= go
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ERRORLINT    = github.com/polyfloyd/go-errorlint@v1.8.0
 SYNCER       = bin/syncer
 
 # Every command below uses this version of Go, whatever the environment says.
@@ -83,13 +84,15 @@ format: ## Fail if gofmt would change a file
 # Of test/kube only the code of its own: the rest is Kubernetes as it was released, which
 # serves nobody but the tests.
 CHECKED = . keyset deploy/tools deploy/examples/keysets test/page test/clients test/kube/plane
-TAGS    = -tags long,node,prometheus,upgrade
+TAGS    = -tags=long,node,prometheus,upgrade
 
-lint: format scan ## vet, staticcheck, known vulnerabilities and the rules of plain English, all modules and build tags
+# Without -asserts: a switch over the types of an error is how an error's tree is walked.
+lint: format scan ## vet, staticcheck, errorlint, known vulnerabilities and the rules of plain English, all modules and build tags
 	$(GO) test ./test/prose
 	@set -e; for dir in $(CHECKED); do \
-		echo "vet and staticcheck of $$dir"; cd "$(CURDIR)/$$dir"; \
+		echo "vet, staticcheck and errorlint of $$dir"; cd "$(CURDIR)/$$dir"; \
 		$(GO) vet $(TAGS) ./...; $(GO) run $(STATICCHECK) $(TAGS) ./...; \
+		GOFLAGS="$$GOFLAGS $(TAGS)" $(GO) run $(ERRORLINT) -asserts=false ./...; \
 	done
 
 # The vulnerabilities are files of a Go module, so that only the module proxy is asked. The

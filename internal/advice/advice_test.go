@@ -35,7 +35,7 @@ func TestConnection(t *testing.T) {
 			t.Errorf("%v: it should say %q", got, says)
 		}
 	}
-	if err := errors.New("another"); Connection(err, "set the CA") != err || Connection(nil, "set the CA") != nil {
+	if err := errors.New("another"); Connection(err, "set the CA").Error() != err.Error() || Connection(nil, "set the CA") != nil {
 		t.Error("an error without a known cause has got one")
 	}
 }

@@ -2,6 +2,7 @@ package terminal_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -119,7 +120,7 @@ func TestWhatIsBeingDoneIsShownMeanwhile(t *testing.T) {
 		}
 		return io.ErrUnexpectedEOF
 	})
-	if err != io.ErrUnexpectedEOF {
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
 	if err := inside.Close(); err != nil {

@@ -33,7 +33,7 @@ func TestAFailureSaysWhatToDo(t *testing.T) {
 			t.Errorf("%v: it should say %q", got, says)
 		}
 	}
-	if err := errors.New("another"); advise(err) != err {
+	if err := errors.New("another"); advise(err).Error() != err.Error() {
 		t.Error("an error without a known cause has got one")
 	}
 }

@@ -24,7 +24,7 @@ func asAnother(t *testing.T, name string, args ...string) (output string, ok boo
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: another, Gid: another}}
 	text, err := cmd.CombinedOutput()
-	if _, failed := err.(*exec.ExitError); err != nil && !failed {
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
 		t.Fatalf("running as another user (this test needs root): %v", err)
 	}
 	return string(text), err == nil

@@ -59,7 +59,7 @@ func ValueErrors(err error) (unfit []*ValueError) {
 		return nil
 	}
 	for _, err := range joined.Unwrap() {
-		v, ok := err.(*ValueError)
+		v, ok := errors.AsType[*ValueError](err)
 		if !ok {
 			return nil
 		}

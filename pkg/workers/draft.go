@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,7 +53,7 @@ func (d *draft) hold(key targets.Key, errs ...error) {
 // that no earlier content can stay.
 func (d *draft) markEmpty(bare bool) {
 	for _, err := range d.errs {
-		if unknown, ok := err.(*UnknownError); ok {
+		if unknown, ok := errors.AsType[*UnknownError](err); ok {
 			unknown.TargetEmpty = bare
 		}
 	}
@@ -153,7 +154,7 @@ func (d *draft) allWarnings() (all []Warning) {
 		}
 		for _, id := range slices.Sorted(maps.Keys(c.out)) {
 			why := c.out[id]
-			if of, ok := why.(*conjur.VariableError); ok {
+			if of, ok := errors.AsType[*conjur.VariableError](why); ok {
 				why = of.Err
 			}
 			all = append(all, Warning{Part: part, Left: id, Text: fmt.Sprintf("variable %q is left out: %v", id, why)})

@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -153,7 +154,7 @@ func (s *Syncer) renderSecret(ctx context.Context, d *secretDraft) {
 		if len(c.lost) > 0 {
 			d.revokeGroup(c, c.lost) // its last result holds these variables
 		}
-		if _, unread := err.(*textError); unread {
+		if _, unread := errors.AsType[*textError](err); unread {
 			d.errs = append(d.errs, fmt.Errorf("%s keeps the last state of the data key %q: %w", d.t.Key, c.name, err))
 		} else {
 			d.errs = append(d.errs, &RenderError{Key: d.t.Key, Part: c.name, Err: err})

@@ -153,7 +153,7 @@ func (*poll) perVariable([]string) bool { return false } // the route has no con
 
 func (p *poll) unknown(ids []string, err error) {
 	for i := range p.left {
-		if p.left[i].err == err {
+		if errors.Is(p.left[i].err, err) {
 			p.left[i].ids = append(p.left[i].ids, ids...)
 			return
 		}

@@ -3,6 +3,7 @@ package status_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -204,7 +205,7 @@ func TestGetReturnsWhatIsKnown(t *testing.T) {
 	src := &source{s: oneLane(now, hostile)}
 	client := serve(t, &status.Handler{Look: src.look})
 	got, err := client.Get(t.Context())
-	if err != nil || len(got.Targets) != 1 || got.Targets[0].Name != hostile.Name || got.Targets[0].Error != hostile.Error || got.Verdict() != status.ErrNotFresh {
+	if err != nil || len(got.Targets) != 1 || got.Targets[0].Name != hostile.Name || got.Targets[0].Error != hostile.Error || !errors.Is(got.Verdict(), status.ErrNotFresh) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	text := ask(&status.Handler{Look: src.look}, "GET", "/status.json", here, "localhost", "").Body.String()

@@ -31,7 +31,7 @@ func TestAFailureOutsideSaysWhatToDo(t *testing.T) {
 			t.Errorf("%v: it should say %q", got, says)
 		}
 	}
-	if err := errors.New("another"); advise(err) != err || advise(nil) != nil {
+	if err := errors.New("another"); advise(err).Error() != err.Error() || advise(nil) != nil {
 		t.Error("an error without a known cause has got one")
 	}
 }
