@@ -51,7 +51,6 @@ func TestActuatorsOfSets(t *testing.T) {
 		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a, b, a]}`:                     "fewer than two different users",
 		`postgresql: {address: ["db:5432/shop"], admin: a, users: [a, b]}, generate: {rsa: 2048}`: "users of a database have passwords",
 		`http: {url: "https://w/", key: k}, timeout: 0s`:                                          "too short; use at least 1s",
-		`http: {url: "https://w/", key: k}, timeout: 11m`:                                         "too long; use at most 10m",
 		`generate: {random: 32}, timeout: 1m`:                                                     "a set without an actuator sends no requests",
 		`conjur: {hosts: [a, b]}, timeout: 1m`:                                                    "conjur.httpTimeoutSeconds",
 		`conjur: {hosts: [a]}`:                                                                    "fewer than two different hosts",

@@ -53,6 +53,40 @@ func TestTagsAreThoseOfSettings(t *testing.T) {
 	})
 }
 
+// TestBoundsOfSettings: each bound that a tag declares, for Load and for the schema.
+func TestBoundsOfSettings(t *testing.T) {
+	bounds := 0
+	check := func(path string, s setting, text string, good bool) {
+		bounds++
+		schema := true
+		if pattern, ok := tooShort[s.least]; ok {
+			schema = !regexp.MustCompile(pattern).MatchString(text)
+		}
+		if err := s.checkText(text); (err == nil) != good || good && !schema {
+			t.Errorf("%s: %s: %v; the schema accepts it: %t", path, text, err, schema)
+		}
+	}
+	everySetting("", fileSettings(), func(path string, s setting) {
+		for less := -1; less <= 1; less++ {
+			switch s.kind {
+			case kindInteger:
+				check(path, s, strconv.Itoa(s.min+less), less >= 0)
+				if s.max != 0 {
+					check(path, s, strconv.Itoa(s.max+less), less <= 0)
+				}
+			case kindPercent:
+				check(path, s, strconv.Itoa(less)+"%", less >= 0)
+				check(path, s, strconv.Itoa(100+less), less <= 0)
+			case kindDuration, kindPeriod:
+				check(path, s, (s.least + time.Duration(less)).String(), less >= 0)
+			}
+		}
+	})
+	if bounds < 100 {
+		t.Errorf("only %d texts were checked", bounds)
+	}
+}
+
 // TestNamesInTheCodeAreThoseOfSettings: a mistyped name would be that of a setting
 // that is never set.
 func TestNamesInTheCodeAreThoseOfSettings(t *testing.T) {

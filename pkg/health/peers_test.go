@@ -9,6 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -119,22 +122,43 @@ func open(conns []net.Conn) (n int) {
 const probeRequest = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 
 func TestSlowRequestsEnd(t *testing.T) {
-	for name, text := range map[string]string{
-		"nothing": "", "half a header": "GET /healthz HTTP/1.1\r\nHost: a\r\n",
-		"must not have a body": "GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n",
-		"no rest":              "POST /status HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n",
-		"idle":                 probeRequest,
+	for name, c := range map[string]struct {
+		text  string
+		lasts time.Duration
+	}{
+		"nothing":              {"", 5 * time.Second},
+		"half a header":        {"GET /healthz HTTP/1.1\r\nHost: a\r\n", 5 * time.Second},
+		"must not have a body": {"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n", 0},
+		"no rest":              {"POST /status HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n", 0},
+		"idle":                 {probeRequest, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, &Server{Process: &process{}}, func(t *testing.T, p *pipes) {
-				c := p.dial(t, "10.0.0.1")
-				send(t, c, text)
-				if took := ends(t, c); took > idleTimeout {
+				conn := p.dial(t, "10.0.0.1")
+				send(t, conn, c.text)
+				if took := ends(t, conn); took != c.lasts {
 					t.Errorf("the connection lasts %v", took)
 				}
 			})
 		})
 	}
+}
+
+// TestBoundsOfTheToken: each token that its file may have fits into a request.
+func TestBoundsOfTheToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	bubble(t, &Server{Process: &process{}, Status: &status.Handler{Look: look, TokenFile: file}}, func(t *testing.T, p *pipes) {
+		for less := -1; less <= 1; less++ {
+			token := strings.Repeat("x", 8<<10+less)
+			if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := answer(t, p.dial(t, "10.0.0.1"), "GET /status.json HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+			if (got == http.StatusOK) != (less <= 0) {
+				t.Errorf("a token of the bound%+d: status %d", less, got)
+			}
+		}
+	})
 }
 
 func TestNoRequestHasABody(t *testing.T) {

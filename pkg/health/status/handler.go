@@ -19,8 +19,8 @@ import (
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
-// maxToken bounds the token file, in bytes.
-const maxToken = 1 << 20
+// maxToken bounds the token file, in bytes. The header of a request has room for it.
+const maxToken = 8 << 10
 
 //go:embed status.html status.css status.js
 var assets embed.FS

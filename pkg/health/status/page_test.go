@@ -262,6 +262,22 @@ func TestFollowTellsWhatChanges(t *testing.T) {
 	}
 }
 
+// TestBoundsOfAStep: the process is looked at once a second at most.
+func TestBoundsOfAStep(t *testing.T) {
+	for less := time.Duration(-1); less <= 1; less++ {
+		synctest.Test(t, func(t *testing.T) {
+			looks := 0
+			h := &status.Handler{Look: func() status.Status { looks++; return status.Status{} }}
+			ask(h, "GET", "/status.json", here, "localhost", "")
+			time.Sleep(time.Second + less)
+			ask(h, "GET", "/status.json", here, "localhost", "")
+			if (looks == 2) != (less >= 0) {
+				t.Errorf("the bound%+d: %d looks", less, looks)
+			}
+		})
+	}
+}
+
 func TestTooManyReadersAreTurnedAway(t *testing.T) {
 	client := serve(t, &status.Handler{Look: (&source{}).look})
 	ctx, stop := context.WithCancel(t.Context())

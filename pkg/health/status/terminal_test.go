@@ -1,6 +1,8 @@
 package status_test
 
 import (
+	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -38,6 +40,28 @@ func TestOverviewShowsWhatThereIs(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+}
+
+// TestBoundsOfTimes: a time is shown in the largest unit of which it has two.
+func TestBoundsOfTimes(t *testing.T) {
+	now := time.Now()
+	for d, want := range map[time.Duration]string{
+		-1: "expired", 0: "expired", 1: "in 0s",
+		2*time.Minute - 1: "in 119s", 2 * time.Minute: "in 2m", 2*time.Hour - 1: "in 119m", 2 * time.Hour: "in 2h",
+		48*time.Hour - 1: "in 47h", 48 * time.Hour: "in 2d", 72*time.Hour - 1: "in 2d",
+	} {
+		s := status.Status{At: now, Lanes: []status.Lane{{}}, Targets: []status.Target{{Name: "file/crt", State: status.Fresh, Expires: now.Add(d)}}}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(s)
+		}))
+		var out strings.Builder
+		err := (status.Overview{URL: server.URL, All: true, Out: &out}).Once(t.Context())
+		server.Close()
+		if text := out.String(); err != nil || !strings.HasSuffix(text, " "+want+"\n") {
+			t.Errorf("%v ahead: %v\n%s", d, err, text)
 		}
 	}
 }

@@ -147,23 +147,67 @@ func TestIssuers(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for says, c := range map[string]Config{
-		"names 0 kinds":               {},
-		"names 2 kinds":               {UUID: true, SSH: true},
-		"16 to 1024 bytes":            {Random: 8},
-		"2048, 3072 or 4096":          {RSA: 1024},
-		"P-256, P-384 or P-521":       {ECDSA: "P-224"},
-		"password.length is 8":        {Password: &Password{Length: 8}},
-		"not printable ASCII":         {Password: &Password{Alphabet: "abcdefghijé"}},
-		"different characters":        {Password: &Password{Alphabet: "ab"}},
-		"a character twice":           {Password: &Password{Alphabet: "abcdefghijklaa"}},
-		"htpasswd has no user":        {Htpasswd: &Password{}},
-		"a colon":                     {Htpasswd: &Password{User: "a:b"}},
-		"htpasswd.length is 80":       {Htpasswd: &Password{User: "a", Length: 80}},
-		"neither subject nor names":   {X509: &X509{}},
-		"generate.x509.days is 99999": {X509: &X509{Subject: "a", Days: 99999}},
+		"names 0 kinds":             {},
+		"names 2 kinds":             {UUID: true, SSH: true},
+		"2048, 3072 or 4096":        {RSA: 1024},
+		"P-256, P-384 or P-521":     {ECDSA: "P-224"},
+		"not printable ASCII":       {Password: &Password{Alphabet: "abcdefghijé"}},
+		"a character twice":         {Password: &Password{Alphabet: "abcdefghijklaa"}},
+		"htpasswd has no user":      {Htpasswd: &Password{}},
+		"a colon":                   {Htpasswd: &Password{User: "a:b"}},
+		"neither subject nor names": {X509: &X509{}},
 	} {
 		if err := c.Check(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is not in: %v", says, err)
+		}
+	}
+}
+
+// TestBounds of numbers, and of the characters that texts may contain.
+func TestBounds(t *testing.T) {
+	for what, c := range map[string]struct {
+		least, most int
+		config      func(n int) Config
+	}{
+		"random":          {16, 1024, func(n int) Config { return Config{Random: n} }},
+		"password.length": {16, 256, func(n int) Config { return Config{Password: &Password{Length: n}} }},
+		"htpasswd.length": {16, 72, func(n int) Config { return Config{Htpasswd: &Password{User: "a", Length: n}} }},
+		"password.alphabet": {10, len(alphabet) - 1, func(n int) Config {
+			return Config{Password: &Password{Alphabet: (alphabet[:len(alphabet)-1] + "A")[:n]}}
+		}},
+		"a character of the alphabet": {'!', '~', func(n int) Config {
+			return Config{Password: &Password{Alphabet: "abcdefghij" + string(rune(n))}}
+		}},
+		"a character of the user": {' ', 0x7e, func(n int) Config { return Config{Htpasswd: &Password{User: string(rune(n))}} }},
+		"x509.days":               {0, 3650, func(n int) Config { return Config{X509: &X509{Subject: "a", Days: n}} }},
+	} {
+		for _, n := range []int{c.least - 1, c.least, c.least + 1, c.most - 1, c.most, c.most + 1} {
+			if err := c.config(n).Check(); (err == nil) != (n >= c.least && n <= c.most) {
+				t.Errorf("%s of %d: %v", what, n, err)
+			}
+		}
+	}
+	for days, lasts := range map[int]int{0: 90, 1: 1} {
+		now := time.Now()
+		crt := (X509{Days: days}).template(now)
+		if crt.NotAfter != now.AddDate(0, 0, lasts) || crt.NotBefore != now.Add(-5*time.Minute) {
+			t.Errorf("%d days: from %v to %v", days, crt.NotBefore, crt.NotAfter)
+		}
+	}
+}
+
+// TestBoundOfTheIssuer: a certificate may end when the one of its issuer does.
+func TestBoundOfTheIssuer(t *testing.T) {
+	for days, good := range map[int]bool{9: true, 10: true, 11: false} {
+		now := time.Now()
+		ca, err := Config{X509: &X509{Subject: "an authority", Authority: true, Days: 10}}.Parts(now, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = now.Truncate(time.Second) // as in a certificate
+		leaf := Config{X509: &X509{Subject: "shop", CA: "apps/ca", Days: days}}
+		if _, err := leaf.Parts(now, &Issuer{ca["crt"], ca["private"]}); (err == nil) != good {
+			t.Errorf("%d days, of an issuer with 10: %v", days, err)
 		}
 	}
 }
