@@ -72,3 +72,22 @@ func TestLinesThatCannotBeWrittenAreCounted(t *testing.T) {
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestBoundsOfQueuedLines(t *testing.T) {
+	for _, c := range []struct{ long, lines, dropped int }{
+		{mostQueued - 1, 1, 0}, {mostQueued, 1, 0}, {mostQueued + 1, 1, 1},
+		{1, mostLines - 1, 0}, {1, mostLines, 0}, {1, mostLines + 1, 1},
+	} {
+		q := NewQueue(io.Discard)
+		for range c.lines {
+			_, _ = q.Write(make([]byte, c.long))
+		}
+		if n := int(q.dropped.Load()); n != c.dropped {
+			t.Errorf("of %d lines of %d bytes, %d are dropped, want %d", c.lines, c.long, n, c.dropped)
+		}
+		_, _ = q.Write(nil) // what was dropped takes no room
+		if n := int(q.dropped.Load()); c.lines == 1 && n != c.dropped {
+			t.Errorf("after a line of %d bytes, an empty one is dropped", c.long)
+		}
+	}
+}

@@ -57,25 +57,24 @@ func writeYAML(w io.Writer, v any) error {
 	return encoder.Close()
 }
 
-// blockStyle lays out a tree in block style, except empty nodes. Texts such as "yes" keep
-// their quotes, because they are Booleans in YAML 1.1.
+// blockStyle lays out a tree in block style. Texts such as "yes" keep their quotes, because
+// they are Booleans in YAML 1.1.
 func blockStyle(node *yaml.Node) {
-	switch {
-	case node.Kind == yaml.ScalarNode && node.Tag == "!!str" && len(node.Value) <= len("yes"):
+	node.Style = 0
+	if node.Tag == "!!str" && len(node.Value) <= len("yes") {
 		_ = node.Encode(node.Value) // Encode knows them
-	case len(node.Content) > 0 || node.Kind == yaml.ScalarNode:
-		node.Style = 0
 	}
 	for _, child := range node.Content {
 		blockStyle(child)
 	}
 }
 
-// escapeJSON escapes the characters that a string may contain in JSON but not in YAML.
+// escapeJSON escapes the characters that a string may contain in JSON but not in YAML. It may
+// escape others too.
 func escapeJSON(text []byte) []byte {
 	var out bytes.Buffer
 	for _, r := range string(text) {
-		if r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
+		if r >= 0x7f && r <= 0xffff {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		} else {
 			out.WriteRune(r)

@@ -117,7 +117,7 @@ func (s *Screen) Draw(lines []string) error {
 	var text strings.Builder
 	if s.Live() {
 		s.measure()
-		if room := s.height - 1; len(lines) > room && room > 1 {
+		if room := s.height - 1; len(lines) > room && room > 0 {
 			lines = append(lines[:room-1:room-1], "… and "+brief.Count(len(lines)-room+1, "more line"))
 		}
 		if s.drawn > 0 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"golang.org/x/sys/unix"
 
@@ -94,15 +95,27 @@ func TestNoColorsWhereNobodyWantsThem(t *testing.T) {
 	}
 }
 
-func TestNoMoreThanFits(t *testing.T) {
+func TestBounds(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
-	var many []terminal.Row
-	for i := range 20 {
-		many = append(many, terminal.Row{Cells: []string{fmt.Sprintf("%02d a long line", i)}})
-	}
-	got := shown(t, 8, 5, func(s *terminal.Screen) { _ = s.Draw(s.Table(many)) })
-	if want := "\r\x1b[J00 a lo…\n01 a lo…\n02 a lo…\n… and 17 more lines\n"; got != want {
-		t.Errorf("wrote %q, want %q", got, want)
+	const a, b, c = "0000\n", "0001\n", "0002\n"
+	for _, test := range []struct {
+		width, height uint16
+		want          string // of three lines with four characters
+	}{
+		{5, 9, a + b + c}, {4, 9, a + b + c}, {3, 9, "00…\n00…\n00…\n"}, {1, 9, "…\n…\n…\n"}, {0, 9, a + b + c},
+		{9, 5, a + b + c}, {9, 4, a + b + c}, {9, 3, a + "… and 2 more lines\n"}, {9, 2, "… and 3 more lines\n"},
+		{9, 1, a + b + c}, {9, 0, a + b + c}, // nothing would be better
+	} {
+		got := shown(t, test.width, test.height, func(s *terminal.Screen) {
+			var rows []terminal.Row
+			for i := range 3 {
+				rows = append(rows, terminal.Row{Cells: []string{fmt.Sprintf("%04d", i)}})
+			}
+			_ = s.Draw(s.Table(rows))
+		})
+		if want := "\r\x1b[J" + test.want; got != want {
+			t.Errorf("%d x %d: wrote %q, want %q", test.width, test.height, got, want)
+		}
 	}
 }
 
@@ -130,6 +143,11 @@ func TestWhatIsBeingDoneIsShownMeanwhile(t *testing.T) {
 	if !strings.HasSuffix(string(rest), "\x1b[1A\r\x1b[J") {
 		t.Errorf("it does not go away: %q, %q", seen.String(), rest)
 	}
+	synctest.Test(t, func(*testing.T) { // in which no second passes
+		if got := shown(t, 80, 24, func(s *terminal.Screen) {}); got != "" {
+			t.Errorf("of what ends at once, %q is shown", got)
+		}
+	})
 	var plain bytes.Buffer
 	if err := terminal.During(&plain, "loading", func() error { return nil }); err != nil || plain.Len() > 0 {
 		t.Errorf("without a terminal: %v, %q", err, plain.String())
