@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -35,7 +36,12 @@ func TestConnection(t *testing.T) {
 			t.Errorf("%v: it should say %q", got, says)
 		}
 	}
-	if err := errors.New("another"); Connection(err, "set the CA").Error() != err.Error() || Connection(nil, "set the CA") != nil {
-		t.Error("an error without a known cause has got one")
+	for _, err := range []error{nil, errors.New("another"), x509.CertificateInvalidError{Reason: x509.TooManyIntermediates}, &net.OpError{Op: "dial", Err: errors.New("no")}} {
+		if got := Connection(err, "set the CA"); fmt.Sprint(got) != fmt.Sprint(err) {
+			t.Errorf("an error without a known cause has got one: %v", got)
+		}
+	}
+	if err := Add(errors.New("another"), ""); err.Error() != "another" || Add(nil, "step") != nil {
+		t.Error("a step is added to nothing, or nothing to an error")
 	}
 }
