@@ -64,3 +64,19 @@ func TestACertificateIsSaidToExpireAtEachNoticeOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestBoundsOfNotices(t *testing.T) {
+	const day = 24 * time.Hour
+	now := time.Now()
+	for _, c := range []struct {
+		left   time.Duration // until the certificate expires
+		within time.Duration // -1: no notice
+	}{
+		{30*day + 1, -1}, {30 * day, 30 * day}, {7*day + 1, 30 * day}, {7 * day, 7 * day}, {day + 1, 7 * day}, {day, day}, {1, day}, {0, 0}, {-1, 0},
+	} {
+		n, due := noticeOf(targets.Expiry{At: now.Add(c.left)}, now)
+		if due != (c.within >= 0) || due && n.within != c.within {
+			t.Errorf("%v before: %t, within %v", c.left, due, n.within)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package notify_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/pkg/targets"
+)
+
+// TestBoundsOfMissing: of 20 targets, each with 500 bytes of its reason, 4000 bytes are
+// shown.
+func TestBoundsOfMissing(t *testing.T) {
+	for _, c := range []struct{ targets, reason, lines, bytes, shown int }{
+		{19, 1, 19, 19 * len("file/00: x\n"), 0},
+		{20, 1, 20, 20 * len("file/00: x\n"), 0},
+		{21, 1, 21, 20*len("file/00: x\n") + len("and 1 more\n"), 0},
+		{1, 499, 1, 499 + len("file/00: \n"), 0},
+		{1, 500, 1, 500 + len("file/00: \n"), 0},
+		{1, 501, 1, 500 + len("file/00: \n"), 0},
+		{8, 489, 8, 8 * 499, 8*499 + 7 - 1}, // a line break is shown as two bytes
+		{8, 490, 8, 8 * 500, 4000},
+	} {
+		dir := t.TempDir()
+		status := notify.OpenStatus(dir)
+		var keys []targets.Key
+		for i := range c.targets {
+			keys = append(keys, targets.Key(fmt.Sprintf("file/%02d", i)))
+		}
+		a, _ := of(status, keys...)
+		for _, key := range keys {
+			a.Failed(key, errors.New(strings.Repeat("x", c.reason)))
+		}
+		must(t, a.SayMissing())
+		text, err := os.ReadFile(filepath.Join(dir, notify.MissingFile))
+		must(t, err)
+		if lines := strings.Count(string(text), "\n"); lines != c.lines || len(text) != c.bytes {
+			t.Errorf("%+v: %d lines, %d bytes", c, lines, len(text))
+		}
+		if shown, err := status.Missing(); err != nil || c.shown > 0 && len(shown) != c.shown {
+			t.Errorf("%+v: %d bytes are shown, %v", c, len(shown), err)
+		}
+	}
+}
+
+// TestBoundsOfNotes: what an application writes is read up to a size.
+func TestBoundsOfNotes(t *testing.T) {
+	dir := t.TempDir()
+	for less := -1; less <= 1; less++ {
+		must(t, os.WriteFile(filepath.Join(dir, notify.KeysSeenFile), make([]byte, 1<<20+less), 0o600))
+		if text, err := notify.OpenStatus(dir).KeysSeen(); (err == nil) != (less <= 0) {
+			t.Errorf("of the bound%+d: %d bytes, %v", less, len(text), err)
+		}
+	}
+}
+
+// TestBoundsOfAnnotations: the name of a Secret stays whole if the annotation's name has at
+// most 63 characters.
+func TestBoundsOfAnnotations(t *testing.T) {
+	for n, whole := range map[int]bool{46: true, 47: true, 48: false} {
+		secret := strings.Repeat("a", n)
+		if got := notify.TemplateAnnotation(secret); strings.HasSuffix(got, "."+secret) != whole {
+			t.Errorf("%d characters: %s", n, got)
+		}
+	}
+}
+
+// TestBoundsOfBudgets: an hour has 60 restarts by default.
+func TestBoundsOfBudgets(t *testing.T) {
+	for n, want := range map[int]int{59: 59, 60: 60, 61: 60} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster()
+			var names []string
+			for i := range n {
+				w := targets.WorkloadIn("shop", fmt.Sprintf("deployment/w%d", i))
+				c.templates[w] = targets.PodTemplate{Created: time.Now()}
+				names = append(names, w.String())
+			}
+			time.Sleep(time.Minute)
+			c.revise("shop", "db")
+			c.revise("shop", "db")
+			r, seen, end := restarting(t, c, 0)
+			defer end()
+			r.Check("shop", "db", names)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if restarts, _ := seen.told(); len(restarts) != want {
+				t.Errorf("%d restarts of %d workloads, want %d", len(restarts), n, want)
+			}
+		})
+	}
+}
+
+// TestTimesOfChecks: a restart is checked three times. A missing workload is looked for at
+// the same times, and then without end.
+func TestTimesOfChecks(t *testing.T) {
+	for what, c := range map[string]struct {
+		cluster *cluster
+		want    []time.Duration // between the looks
+	}{
+		"a restart":          {newCluster(web), []time.Duration{time.Minute, 4 * time.Minute, 16 * time.Minute}},
+		"a missing workload": {newCluster(), []time.Duration{time.Minute, 4 * time.Minute, 16 * time.Minute, 16 * time.Minute, 16 * time.Minute}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			for w := range c.cluster.templates {
+				c.cluster.templates[w] = targets.PodTemplate{Created: time.Now()}
+			}
+			time.Sleep(time.Minute)
+			c.cluster.revise("shop", "db")
+			c.cluster.revise("shop", "db")
+			var looks []time.Time
+			c.cluster.during = func() {
+				if now := time.Now(); len(looks) == 0 || now.After(looks[len(looks)-1]) {
+					looks = append(looks, now)
+				}
+			}
+			r, _, end := restarting(t, c.cluster, 0)
+			r.Check("shop", "db", use)
+			time.Sleep(time.Hour)
+			end()
+			var between []time.Duration
+			for i := range looks[1:] {
+				between = append(between, looks[i+1].Sub(looks[i]))
+			}
+			if !slices.Equal(between, c.want) {
+				t.Errorf("%s: looks after %v, want %v", what, between, c.want)
+			}
+		})
+	}
+}
