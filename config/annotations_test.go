@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // parse returns the values of an annotations file called "f".
@@ -103,7 +105,7 @@ func TestAFileOfAnyLengthIsNotRead(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a=\"b\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(path, maxFileBytes+1); err != nil {
+	if err := os.Truncate(path, safefile.MaxInput+1); err != nil {
 		t.Fatal(err)
 	}
 	var r report

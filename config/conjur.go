@@ -132,7 +132,7 @@ func (l *loader) checkKeyFile(key, path string) {
 	if l.src.Assume.Files {
 		return
 	}
-	data, err := safefile.Read(path, maxFileBytes)
+	data, err := safefile.Read(path, safefile.MaxInput)
 	switch {
 	case err != nil && !strings.Contains(path, "/"): // the text may be the key itself
 		l.fail(key, "the API key cannot be read: %v", cause(err))
@@ -169,7 +169,7 @@ func (l *loader) certificates(c *Conjur) {
 		}
 		var err error
 		key, what = l.key("conjur.certFile"), c.CertFile
-		if text, err = safefile.Read(c.CertFile, maxFileBytes); err != nil {
+		if text, err = safefile.Read(c.CertFile, safefile.MaxInput); err != nil {
 			l.fail(key, "the certificate cannot be read: %v", err)
 			return
 		}

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/secretsync/syncer/internal/safefile"
-	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
@@ -281,10 +281,6 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// maxFileBytes limits the size of a file. It is much more than a configuration file or a
-// Pod's annotations, which have at most 256 KiB.
-const maxFileBytes = 32 << 20
-
 // File is an input file of Load.
 type File struct {
 	Name string // for a Problem
@@ -294,7 +290,7 @@ type File struct {
 
 // ReadFile reads a whole file of a reasonable size.
 func ReadFile(name string) File {
-	text, err := safefile.Read(name, maxFileBytes)
+	text, err := safefile.Read(name, safefile.MaxInput)
 	return File{name, text, cause(err)}
 }
 
@@ -322,7 +318,7 @@ type TemplateFolder string
 
 // ReadFile returns a file's content.
 func (dir TemplateFolder) ReadFile(name string) ([]byte, error) {
-	return safefile.Read(filepath.Join(string(dir), name), render.MaxTemplate)
+	return safefile.Read(filepath.Join(string(dir), name), targets.MaxTemplateText)
 }
 
 // Open always returns an error.

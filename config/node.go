@@ -68,7 +68,7 @@ func (l *loader) checkNodeToken(cfg *Config) {
 	if c.AuthnType != AuthnJWT || l.src.Assume.Files || l.src.Node != "" || cfg.Kubernetes.NodeName == "" {
 		return
 	}
-	token, err := safefile.Read(c.JWTTokenPath, maxFileBytes)
+	token, err := safefile.Read(c.JWTTokenPath, safefile.MaxInput)
 	if err != nil {
 		return // it may come later, and then reports the error
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/internal/certs"
+	"github.com/secretsync/syncer/internal/safefile"
 )
 
 // pair returns a certificate that is valid until a time, and its key, as PEM.
@@ -38,7 +39,7 @@ func pair(t *testing.T, until time.Time) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
-// TestBoundsOfFiles: each file may have 16 MiB.
+// TestBoundsOfFiles: each file may have as many bytes as other files.
 func TestBoundsOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	certificate, key := pair(t, time.Now().Add(time.Hour))
@@ -52,8 +53,7 @@ func TestBoundsOfFiles(t *testing.T) {
 	}
 	crt, private := padded("crt", certificate, 0), padded("key", key, 0)
 	for less := -1; less <= 1; less++ {
-		const most = 16 << 20
-		long, longKey := padded("long", certificate, most+less), padded("longkey", key, most+less)
+		long, longKey := padded("long", certificate, safefile.MaxInput+less), padded("longkey", key, safefile.MaxInput+less)
 		_, roots := certs.ReadRoots(long)
 		public, publicErr := certs.ReadPair(long, private)
 		secret, secretErr := certs.ReadPair(crt, longKey)

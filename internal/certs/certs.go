@@ -13,9 +13,6 @@ import (
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
-// most bounds the size of a file.
-const most = 16 << 20
-
 // ErrNone means that a text has no certificate that can be read. ErrEscaped names a common
 // reason. Their words follow the name of the text.
 var (
@@ -52,7 +49,7 @@ func Expired(text []byte, now time.Time) (names []string) {
 
 // ReadRoots is Roots for a file. Its errors name the file.
 func ReadRoots(path string) (*x509.CertPool, error) {
-	text, err := safefile.Read(path, most)
+	text, err := safefile.Read(path, safefile.MaxInput)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +62,11 @@ func ReadRoots(path string) (*x509.CertPool, error) {
 
 // ReadPair returns the certificate in one file with its private key in another one.
 func ReadPair(certificate, key string) (tls.Certificate, error) {
-	public, err := safefile.Read(certificate, most)
+	public, err := safefile.Read(certificate, safefile.MaxInput)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	private, err := safefile.Read(key, most)
+	private, err := safefile.Read(key, safefile.MaxInput)
 	if err != nil {
 		return tls.Certificate{}, err
 	}

@@ -15,6 +15,10 @@ import (
 	"syscall"
 )
 
+// MaxInput bounds a file that people or the kubelet write, such as a configuration, a token or
+// certificates. It is much more than such a file needs.
+const MaxInput = 32 << 20
+
 // ErrNotRegular is the error of Read for a folder, a FIFO, a device or a socket.
 var ErrNotRegular = errors.New("it is not a regular file")
 

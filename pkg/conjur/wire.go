@@ -27,8 +27,6 @@ const (
 	// idleTimeout is shorter than the 80 s after which the genuine server closes an
 	// idle connection. No request uses a connection that is closing.
 	idleTimeout = 75 * time.Second
-	// mostRead bounds the size of a certificate file.
-	mostRead = 16 << 20
 	// connections is one for the poll and one for fetching.
 	connections = 2
 )
@@ -59,7 +57,7 @@ func newWire(config *Config, log *zap.Logger) (*wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CA certificate: %w", err)
 	}
-	pem, err := safefile.Read(config.CAFile, mostRead)
+	pem, err := safefile.Read(config.CAFile, safefile.MaxInput)
 	if err != nil {
 		return nil, fmt.Errorf("CA certificate: %w", err)
 	}
@@ -175,7 +173,7 @@ func (w *wire) refresh(thorough bool) {
 	if err != nil || !thorough && !w.touched(info) {
 		return // a file is briefly absent during its replacement
 	}
-	pem, err := safefile.Read(w.config.CAFile, mostRead)
+	pem, err := safefile.Read(w.config.CAFile, safefile.MaxInput)
 	if err != nil {
 		return
 	}

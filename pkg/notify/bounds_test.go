@@ -61,6 +61,31 @@ func TestBoundsOfNotes(t *testing.T) {
 	}
 }
 
+// TestBoundsOfWaiting: a limit of zero is none.
+func TestBoundsOfWaiting(t *testing.T) {
+	const most = time.Minute
+	for _, c := range []struct {
+		most, provided time.Duration // when
+		there          bool
+	}{{most, most - time.Second, true}, {most, most + time.Second, false}, {0, 100 * most, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			began := time.Now()
+			time.AfterFunc(c.provided, func() {
+				must(t, os.WriteFile(filepath.Join(dir, notify.ProvidedFile), nil, 0o600))
+			})
+			err := notify.Wait(t.Context(), dir, c.most)
+			if took := time.Since(began); (err == nil) != c.there || err != nil && took != most {
+				t.Errorf("%v of %v: %v, after %v", c.provided, c.most, err, took)
+			}
+			if err != nil && !strings.Contains(err.Error(), "not there after 1m0s: the secrets have not been provided yet; missing: not known") {
+				t.Error(err)
+			}
+			time.Sleep(c.provided) // the file is there before the folder is removed
+		})
+	}
+}
+
 // TestBoundsOfAnnotations: the name of a Secret stays whole if the annotation's name has at
 // most 63 characters.
 func TestBoundsOfAnnotations(t *testing.T) {

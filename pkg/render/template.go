@@ -7,6 +7,7 @@ import (
 	"text/template/parse"
 
 	"github.com/secretsync/syncer/pkg/secret"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // placeholder replaces each value in the check of a template. The Secrets Provider
@@ -82,8 +83,8 @@ type parsed struct {
 }
 
 func parseTemplate(name, text string) (*parsed, error) {
-	if len(text) > MaxTemplate {
-		return nil, fmt.Errorf("template: %s: its text has more than %d bytes", name, MaxTemplate)
+	if len(text) > targets.MaxTemplateText {
+		return nil, fmt.Errorf("template: %s: its text has more than %d bytes", name, targets.MaxTemplateText)
 	}
 	if strings.Count(text, "{{") > maxActions {
 		return nil, fmt.Errorf("template: %s: its text has more than %d actions", name, maxActions)

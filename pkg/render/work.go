@@ -8,8 +8,6 @@ import (
 // The limits of a template. A template that exceeds them is stopped, because
 // text/template itself cannot be canceled.
 const (
-	// MaxTemplate bounds a template's text, in bytes.
-	MaxTemplate = 1 << 20
 	// maxResult bounds a template's output, in bytes, and each intermediate value.
 	maxResult = 4 << 20
 

@@ -10,9 +10,6 @@ import (
 	"github.com/secretsync/syncer/internal/safefile"
 )
 
-// mostInput limits how much of a file is read: the maximum size of a configuration.
-const mostInput = 32 << 20
-
 // Inputs watches the files of the configuration.
 type Inputs struct {
 	// Paths are the files. A file may be missing at first and appear later.
@@ -51,7 +48,7 @@ func (in *Inputs) detectChange() (changed bool) {
 	}
 	for _, path := range in.Paths {
 		var digest [sha256.Size]byte
-		if content, err := safefile.Read(path, mostInput); err == nil {
+		if content, err := safefile.Read(path, safefile.MaxInput); err == nil {
 			digest = sha256.Sum256(content)
 		}
 		changed = changed || digest != in.digests[path]

@@ -14,9 +14,6 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// mostTemplate limits how much of a template is read: no more is rendered.
-const mostTemplate = 1 << 20
-
 // FileUsers finds targets by the template files that they use. The paths are relative to
 // the folder.
 type FileUsers interface {
@@ -56,7 +53,7 @@ func (s *Templates) Text(t *targets.Target) (string, error) {
 	}
 	s.recordRead(t.Template.File) // before the read, so that a change in between is noticed
 	path := s.path(t.Template.File)
-	text, err := safefile.Read(path, mostTemplate)
+	text, err := safefile.Read(path, targets.MaxTemplateText)
 	if err == nil && len(text) == 0 {
 		err = fmt.Errorf("%s is empty; write the template there", path)
 	}

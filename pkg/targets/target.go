@@ -294,6 +294,9 @@ const (
 	MaxNames = 50
 )
 
+// MaxTemplateText bounds the text of any template, in bytes.
+const MaxTemplateText = 1 << 20
+
 // The limits of the templates in the ConfigMaps of one namespace.
 const (
 	// MaxTemplates limits the templates that all targets of a namespace use, and

@@ -169,7 +169,9 @@ func TestStatesOfTargets(t *testing.T) {
 }
 
 func TestKeysOfFiles(t *testing.T) {
-	shows := func(set string) []targets.Entry { return []targets.Entry{{Variable: set, ContentType: targets.ContentKeys}} }
+	shows := func(set string) []targets.Entry {
+		return []targets.Entry{{Variable: set, ContentType: targets.ContentKeys}}
+	}
 	has := func(primary string, ids ...string) func(*records.Status) {
 		return func(s *records.Status) {
 			s.Sets = map[string]targets.DeliveredSet{"set": {IDs: ids, Primary: primary}}
@@ -205,8 +207,10 @@ func TestKeysOfFiles(t *testing.T) {
 			l.settle("file/a", has("1", "1"))
 			return l
 		}, want: "not delivered yet: file/b"},
-		"another set":  {ask: "other", lane: func() Lane { return laneOf(&targets.Target{Key: "file/a", Entries: shows("set")}) }, want: `of the set "other" no file`},
-		"which of two": {lane: func() Lane { return laneOf(&targets.Target{Key: "file/a", Entries: append(shows("set"), shows("other")...)}) }, want: `of the set "" no file`},
+		"another set": {ask: "other", lane: func() Lane { return laneOf(&targets.Target{Key: "file/a", Entries: shows("set")}) }, want: `of the set "other" no file`},
+		"which of two": {lane: func() Lane {
+			return laneOf(&targets.Target{Key: "file/a", Entries: append(shows("set"), shows("other")...)})
+		}, want: `of the set "" no file`},
 		"the note counts": {note: "7", lane: func() Lane {
 			return laneOf(&targets.Target{Key: "file/a", Entries: shows("set")})
 		}, want: `{"ids":["7"]`},

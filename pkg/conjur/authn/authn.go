@@ -18,9 +18,7 @@ import (
 
 const (
 	hostPrefix = "host/"
-	// mostRead bounds the size of a credential file.
-	mostRead = 1 << 20
-	formType = "application/x-www-form-urlencoded"
+	formType   = "application/x-www-form-urlencoded"
 )
 
 // hostLogin returns the login of a host. The prefix "host/" is optional in its
@@ -47,7 +45,7 @@ func readWord(what, path string) ([]byte, error) {
 
 // readWords reads a file of at most most words, and at least one.
 func readWords(what, path string, most int) ([][]byte, error) {
-	b, err := safefile.Read(path, mostRead)
+	b, err := safefile.Read(path, safefile.MaxInput)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
