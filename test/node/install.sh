@@ -32,3 +32,11 @@ if [ -n "$packages" ]; then
 	echo "Pods need packages that are missing; on Debian: apt-get install --no-install-recommends $packages" >&2
 	exit 1
 fi
+# An image of the tests has no shared libraries.
+alone=$(mktemp -d)
+trap 'rm -rf "$alone"' EXIT
+cp /bin/busybox "$alone/busybox"
+if ! chroot "$alone" /busybox true 2>/dev/null; then
+	echo '/bin/busybox needs shared libraries; install a static one, on Debian: apt-get install busybox-static' >&2
+	exit 1
+fi
