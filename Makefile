@@ -9,7 +9,7 @@ SYNCER       = bin/syncer
 export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' go.mod)
 
 .DEFAULT_GOAL := help
-.PHONY: help build format test test-all test-node bench-node test-page test-clients test-alerts test-upgrade kube node image release lint scan bench soak demo play conformance
+.PHONY: help build format test test-all test-node bench-node test-page test-clients test-alerts test-upgrade test-versions kube node image release lint scan bench soak demo play conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ test: ## Run the essential tests: every package, a real API server, a real Postg
 
 test-all: ## Run everything else: lint, the race detector, long histories, soak, samples, an upgrade, alerts, the page, Pods
 	$(GO) run ./test/run -all
+
+test-versions: ## Run the tests of the API server with several versions of Kubernetes, and of the kubelet with the newer ones
+	$(GO) run ./test/run -versions
 
 NODE_TEST = PATH="$$PATH:/usr/sbin:/sbin" SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_NODE="$$(GO="$(GO)" test/kube/build.sh node)" $(GO) test -race -count=1 -tags node -parallel 6 -timeout 30m
 

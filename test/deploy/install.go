@@ -2,12 +2,14 @@ package deploy
 
 import (
 	"context"
+	"strconv"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -16,8 +18,9 @@ import (
 
 // Cluster is a control plane that takes objects of any kind.
 type Cluster struct {
-	client dynamic.Interface
-	mapper meta.RESTMapper
+	client  dynamic.Interface
+	mapper  meta.RESTMapper
+	version *version.Info
 }
 
 // Connect asks the control plane which kinds it knows.
@@ -37,7 +40,29 @@ func Connect(t testing.TB, config *rest.Config) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Cluster{client, restmapper.NewDiscoveryRESTMapper(groups)}
+	version, err := asked.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Cluster{client, restmapper.NewDiscoveryRESTMapper(groups), version}
+}
+
+// NeedPolicies skips a test that creates a MutatingAdmissionPolicy if the API server is
+// older than 1.36, which has the kind's first stable version. A newer API server that lacks
+// the kind is a failure.
+func (c *Cluster) NeedPolicies(t testing.TB, objects []*unstructured.Unstructured) {
+	t.Helper()
+	for _, o := range objects {
+		kind := o.GroupVersionKind()
+		if _, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version); kind.Kind != "MutatingAdmissionPolicy" || err == nil {
+			continue
+		}
+		minor, err := strconv.Atoi(c.version.Minor)
+		if err != nil || minor >= 36 {
+			t.Fatalf("the API server %s does not know %s", c.version, kind)
+		}
+		t.Skipf("the API server %s does not know %s", c.version, kind)
+	}
 }
 
 // Create creates an object. If the object names no namespace, it uses this one. An unknown
@@ -95,7 +120,9 @@ func (c *Cluster) Delete(ctx context.Context, o *unstructured.Unstructured) erro
 // policy at each write of a Secret.
 func (c *Cluster) Install(t testing.TB, r Release) {
 	t.Helper()
-	for _, o := range r.Objects(t) {
+	objects := r.Objects(t)
+	c.NeedPolicies(t, objects)
+	for _, o := range objects {
 		made, err := c.Create(t.Context(), r.Namespace, o, false)
 		if err != nil {
 			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)

@@ -2,12 +2,14 @@
 // costs. Without flags it is the essential run, "make test". It goes on after a
 // failed step and exits with 1 at the end.
 //
-//	-all   everything else, "make test-all"
+//	-all        everything else, "make test-all"
+//	-versions   other versions of Kubernetes, "make test-versions"
 package main
 
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -31,6 +33,9 @@ type step struct {
 	// plane says that the step uses a control plane that runs for it alone and
 	// that its test binaries share.
 	plane bool
+	// named says that the command is "go test -json", and that the tests that it skips
+	// are named at the end.
+	named bool
 }
 
 // cost is what a step took: CPU is that of all its processes.
@@ -38,14 +43,19 @@ type cost struct {
 	step      string
 	wall, cpu time.Duration
 	err       error
+	skipped   []string // tests
 }
 
 func main() {
 	all := flag.Bool("all", false, "run everything that the essential run leaves out")
+	others := flag.Bool("versions", false, "test with other versions of Kubernetes")
 	flag.Parse()
 	steps := essential()
-	if *all {
+	switch {
+	case *all:
 		steps = everything()
+	case *others:
+		steps = versions()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -72,7 +82,7 @@ func run(ctx context.Context, steps []step) (status int) {
 	return status
 }
 
-// table prints the costs of all steps and their sum.
+// table prints the costs of all steps, their sum, and the tests that were skipped.
 func table(to io.Writer, costs []cost) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "wall s\tCPU s\t  \tstep\t")
@@ -88,6 +98,11 @@ func table(to io.Writer, costs []cost) {
 	}
 	fmt.Fprintf(w, "%.0f\t%.0f\t\tall\t\n", sum.wall.Seconds(), sum.cpu.Seconds())
 	_ = w.Flush()
+	for _, c := range costs {
+		for _, test := range c.skipped {
+			fmt.Fprintf(to, "left out of %s: %s\n", c.step, test)
+		}
+	}
 }
 
 // run runs the step, and the control plane beside it if it wants one.
@@ -113,14 +128,18 @@ func (s step) command(ctx context.Context) cost {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if s.save != "" {
+	if s.save != "" || s.named {
 		cmd.Stdout = &out
 	}
 	err := cmd.Run()
-	if s.save != "" && err == nil {
-		err = os.Setenv(s.save, strings.TrimSpace(out.String()))
+	var skipped []string
+	if s.named {
+		skipped = report(os.Stdout, out.String())
 	}
-	return cost{step: s.name, wall: time.Since(begin), cpu: cpu(cmd), err: err}
+	if s.save != "" { // after a failure it is empty, and not that of an earlier step
+		err = errors.Join(err, os.Setenv(s.save, strings.TrimSpace(out.String())))
+	}
+	return cost{step: s.name, wall: time.Since(begin), cpu: cpu(cmd), err: err, skipped: skipped}
 }
 
 // cpu is the time that a command and all that it has waited for have computed.
