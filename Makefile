@@ -50,7 +50,7 @@ test-alerts: kube ## Cause each alert, seen by a real Prometheus (Debian: the pa
 	@[ -x "$(PROMETHEUS)/prometheus" ] || { mkdir -p "$(PROMETHEUS_HOME)" && cd "$(PROMETHEUS_HOME)" && { apt-get download -qq prometheus || { apt-get -qq update; apt-get download -qq prometheus; }; } && dpkg -x prometheus_*.deb . && rm prometheus_*.deb; }
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_PROMETHEUS="$(PROMETHEUS)" $(GO) test -count=1 -v -tags prometheus ./test/alerts $(value ARGS)
 
-test-clients: ## Run the official Go client's own tests against conjurd (needs the Go module proxy)
+test-clients: ## Run the official Go client's own tests against conjurd, and the kubelet's parser on files (needs the Go module proxy)
 	cd test/clients && $(GO) vet ./... && $(GO) test -count=1 -v ./... $(value ARGS)
 
 test-page: ## Drive the status page in a real browser (Debian: installs chromium and npm); ARGS=-update writes its pictures

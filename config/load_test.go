@@ -197,7 +197,7 @@ func TestProblemsAreErrors(t *testing.T) {
 		t.Errorf("errors.As finds %q", p)
 	}
 	want := `annotation conjur.org/log-level: "loud" is not a log level; use one of debug, info, warn, error
-annotation conjur.org/secret-file-format.g: "toml" is not a format; use one of yaml, json, dotenv, bash, properties, template, java-properties, env-file, directory, jwks, jwks-public`
+annotation conjur.org/secret-file-format.g: "toml" is not a format; use one of yaml, json, dotenv, bash, properties, template, java-properties, env-file, kubernetes-env, directory, jwks, jwks-public`
 	if err.Error() != want {
 		t.Errorf("got\n%v", err)
 	}

@@ -16,7 +16,7 @@ type group struct {
 	_ string `name:"policyPath" annotation:"conjur-secrets-policy-path." scope:"live"`
 	_ string `name:"nodeSecrets" annotation:"node-secrets." kind:"nodeSecrets" scope:"live" default:"false"`
 	_ string `name:"path" in:"File.Path" annotation:"secret-file-path." scope:"live" follows:"\"{group}.{format}\"; \"{group}.out\" for a template, \"{group}\" for a directory"`
-	_ string `name:"format" in:"Format" annotation:"secret-file-format." scope:"live" noun:"format" allowed:"yaml json dotenv bash properties template java-properties env-file directory jwks jwks-public" default:"yaml"`
+	_ string `name:"format" in:"Format" annotation:"secret-file-format." scope:"live" noun:"format" allowed:"yaml json dotenv bash properties template java-properties env-file kubernetes-env directory jwks jwks-public" default:"yaml"`
 	_ string `name:"dotenvReaders" in:"DotenvReaders" annotation:"dotenv-readers." kind:"texts" scope:"live"`
 	_ string `name:"permissions" in:"File.Mode" annotation:"secret-file-permissions." kind:"permissions" scope:"live" follows:"\"rw-r--r--\""`
 	_ string `name:"template" in:"Template.Inline" annotation:"secret-file-template." scope:"live" follows:"the file \"{group}.tpl\" of the templates folder"`
@@ -47,7 +47,7 @@ type variable struct {
 type dataKey struct {
 	_ string `name:"secrets" kind:"entries" scope:"live" is:"required"`
 	_ string `name:"policyPath" scope:"live"`
-	_ string `name:"format" scope:"live" noun:"format" allowed:"yaml json dotenv bash properties template java-properties env-file jwks jwks-public" follows:"\"template\" when there is one, else \"yaml\""`
+	_ string `name:"format" scope:"live" noun:"format" allowed:"yaml json dotenv bash properties template java-properties env-file kubernetes-env jwks jwks-public" follows:"\"template\" when there is one, else \"yaml\""`
 	_ string `name:"dotenvReaders" kind:"texts" scope:"live"`
 	_ string `name:"template" scope:"live"`
 	_ string `name:"templateConfigMap" kind:"configMap" scope:"live"` // the watches follow what the Secrets define

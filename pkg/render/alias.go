@@ -32,7 +32,7 @@ func aliasRule(format targets.Format) (func(alias string) string, bool) {
 		return propertyAlias, true
 	case targets.FormatJavaProperties:
 		return javaPropertyAlias, true
-	case targets.FormatEnvFile:
+	case targets.FormatEnvFile, targets.FormatKubernetesEnv:
 		return environmentAlias, true
 	case targets.FormatDirectory:
 		return fileAlias, true
@@ -45,7 +45,7 @@ func aliasRule(format targets.Format) (func(alias string) string, bool) {
 }
 
 func formatNames() string {
-	return "yaml, json, dotenv, bash, properties, template, java-properties, env-file, directory, jwks, jwks-public"
+	return "yaml, json, dotenv, bash, properties, template, java-properties, env-file, kubernetes-env, directory, jwks, jwks-public"
 }
 
 // yamlAlias permits YAML 1.2's printable characters (c-printable).

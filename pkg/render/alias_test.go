@@ -16,12 +16,12 @@ func TestAliases(t *testing.T) {
 		v             // dotenv, bash
 		p             // properties
 		n             // java-properties
-		e             // env-file
+		e             // env-file, kubernetes-env
 		d             // directory
 	)
 	bits := map[targets.Format]int{
 		targets.FormatYAML: y, targets.FormatJSON: j, targets.FormatDotenv: v, targets.FormatBash: v,
-		targets.FormatProperties: p, targets.FormatJavaProperties: n, targets.FormatEnvFile: e, targets.FormatDirectory: d,
+		targets.FormatProperties: p, targets.FormatJavaProperties: n, targets.FormatEnvFile: e, targets.FormatKubernetesEnv: e, targets.FormatDirectory: d,
 	}
 	const any = y | j | v | p | n | e | d
 	for _, c := range []struct {

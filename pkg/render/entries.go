@@ -91,10 +91,10 @@ func cutEntry(format targets.Format, line string) (name, text string) {
 }
 
 // entryEnd returns the end of the first entry in a file of lines: a line feed
-// outside quotes without a preceding backslash. Only bash and dotenv have quotes
+// outside quotes without a preceding backslash. Only the formats of shells have quotes
 // and such backslashes.
 func entryEnd(format targets.Format, text string) int {
-	quotes := format == targets.FormatBash || format == targets.FormatDotenv
+	quotes := format == targets.FormatBash || format == targets.FormatDotenv || format == targets.FormatKubernetesEnv
 	var open byte // the open quote; 0 if none
 	for i := 0; i < len(text); i++ {
 		c := text[i]

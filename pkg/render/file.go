@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/secretsync/syncer/internal/brief"
@@ -14,6 +16,7 @@ import (
 // layout says how a file combines its entries. No file ends in a line feed.
 type layout struct {
 	open, separator, end string
+	sorted               bool // by alias
 	// write appends an entry. If the format cannot hold the value, it returns the
 	// reason and appends nothing of the value.
 	write func(w *buffer, e entry) fault
@@ -90,6 +93,8 @@ func layoutOf(t *targets.Target) layout {
 		return layout{separator: "\n", write: writeJavaProperties}
 	case targets.FormatEnvFile:
 		return layout{separator: "\n", write: writeEnvFile}
+	case targets.FormatKubernetesEnv:
+		return layout{separator: "\n", sorted: true, write: writeKubernetesEnv}
 	}
 	panic("render: no layout for format " + string(t.Format))
 }
@@ -103,6 +108,9 @@ func renderFile(t *targets.Target, entries []entry) (secret.Value, error) {
 	}
 	w := &buffer{b: make([]byte, 0, size)}
 	w.writeText(l.open)
+	if l.sorted {
+		entries = slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(a.alias, b.alias) })
+	}
 	var errs []error
 	for i, e := range entries {
 		if i > 0 {

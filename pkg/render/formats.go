@@ -100,6 +100,44 @@ func writeEnvFile(w *buffer, e entry) fault {
 	return ""
 }
 
+// Values that the kubelet does not read from a file as they are.
+const (
+	isEmpty        fault = "it is empty, which the kubelet treats as a missing variable"
+	hasSingleQuote fault = "it has a single quote, which ends the value"
+	hasCRLF        fault = "it has a carriage return before a line feed, which the kubelet drops"
+	hasLongLine    fault = "with its alias and its quotes, a line of it is longer than 65535 bytes"
+)
+
+// writeKubernetesEnv writes a variable for the kubelet, which reads it for a Pod's
+// valueFrom.fileKeyRef (k8s.io/kubernetes/pkg/kubelet/util/env). Everything between the
+// single quotes is the value, and there are no escapes.
+func writeKubernetesEnv(w *buffer, e entry) fault {
+	v := e.value
+	switch {
+	case len(v) == 0:
+		return isEmpty
+	case bytes.IndexByte(v, 0) >= 0:
+		return hasNUL
+	case !utf8.Valid(v):
+		return notText
+	case bytes.IndexByte(v, '\'') >= 0:
+		return hasSingleQuote
+	case bytes.Contains(v, []byte("\r\n")):
+		return hasCRLF
+	}
+	start := len(w.b)
+	w.writeText(e.alias)
+	w.byte('=')
+	w.singleQuoted(v)
+	for line := range bytes.SplitSeq(w.b[start:], []byte("\n")) {
+		if len(line) >= bufio.MaxScanTokenSize {
+			w.cut(start)
+			return hasLongLine
+		}
+	}
+	return ""
+}
+
 // writeProperties writes the Secrets Provider's format, in which
 // java.util.Properties reads the quotes as part of the value. It replaces escapes
 // that java.util.Properties does not support. Text beyond the basic plane is

@@ -98,6 +98,7 @@ func TestOtherForms(t *testing.T) {
 		{targets.FormatProperties, "\x00\b\U000e0001", `k="\u0000\u0008` + "\U000e0001\""},
 		{targets.FormatJavaProperties, "  a=b:c#!\\\tä🔑", `k=\  a=b:c#!\\\t\u00e4\ud83d\udd11`},
 		{targets.FormatEnvFile, `  $x "y" \n`, `k=  $x "y" \n`},
+		{targets.FormatKubernetesEnv, " $x#\\\"\n\n\r", "k=' $x#\\\"\n\n\r'"},
 	} {
 		if got := file(t, c.format, "", "k", c.value); got != c.want {
 			t.Errorf("%s of %q = %s, want %s", c.format, c.value, got, c.want)
@@ -123,8 +124,10 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// What dotenv and env-file cannot hold, up to the edge.
+// What dotenv, env-file and kubernetes-env cannot hold, up to the edge.
+// test/clients/kubelet reads kubernetes-env.
 func TestRefusedValues(t *testing.T) {
+	readers := map[targets.Format]reader{targets.FormatDotenv: readDotenv, targets.FormatEnvFile: readEnvFile}
 	for _, c := range []struct {
 		format  targets.Format
 		value   string
@@ -151,14 +154,24 @@ func TestRefusedValues(t *testing.T) {
 		{targets.FormatEnvFile, "a\r", true},
 		{targets.FormatEnvFile, strings.Repeat("x", 65535-len("k=")), false},
 		{targets.FormatEnvFile, strings.Repeat("x", 65536-len("k=")), true},
+		{targets.FormatKubernetesEnv, "", true},
+		{targets.FormatKubernetesEnv, "a'", true},
+		{targets.FormatKubernetesEnv, "a\r\nb", true},
+		{targets.FormatKubernetesEnv, "a\n\rb\r", false},
+		{targets.FormatKubernetesEnv, "a\x00", true},
+		{targets.FormatKubernetesEnv, "\xff", true},
+		{targets.FormatKubernetesEnv, "\ufffd", false},
+		{targets.FormatKubernetesEnv, strings.Repeat("x", 65535-len("k=''")), false},
+		{targets.FormatKubernetesEnv, strings.Repeat("x", 65536-len("k=''")), true},
+		{targets.FormatKubernetesEnv, "\n" + strings.Repeat("x", 65535-len("'")), false},
+		{targets.FormatKubernetesEnv, "\n" + strings.Repeat("x", 65536-len("'")), true},
 	} {
 		target, items := target(c.format, "k", c.value)
 		result, err := Render(target, "", items)
 		if (err != nil) != c.refused {
 			t.Errorf("%s of %.20q: error %v, refused should be %t", c.format, c.value, err, c.refused)
 		}
-		if err == nil {
-			read := map[targets.Format]reader{targets.FormatDotenv: readDotenv, targets.FormatEnvFile: readEnvFile}[c.format]
+		if read := readers[c.format]; err == nil && read != nil {
 			if got := read(t, result.Parts[""].Bytes())["k"]; got != c.value {
 				t.Errorf("%s reads %.20q as %.20q", c.format, c.value, got)
 			}

@@ -47,6 +47,7 @@ func TestShape(t *testing.T) {
 		{targets.FormatProperties, "", "key3=\"v3\"\nkey1=\"v1\""},
 		{targets.FormatJavaProperties, "", "key3=v3\nkey1=v1"},
 		{targets.FormatEnvFile, "", "key3=v3\nkey1=v1"},
+		{targets.FormatKubernetesEnv, "", "key1='v1'\nkey3='v3'"},
 		{targets.FormatTemplate, "[]", "[key3=v3;key1=v1;]"},
 	} {
 		template := "[{{ range .SecretsArray }}{{ .Alias }}={{ .Value }};{{ end }}]"
@@ -134,7 +135,7 @@ func TestRenderKeepsItems(t *testing.T) {
 func allFormats() []targets.Format {
 	return []targets.Format{
 		targets.FormatYAML, targets.FormatJSON, targets.FormatDotenv, targets.FormatBash, targets.FormatProperties,
-		targets.FormatTemplate, targets.FormatJavaProperties, targets.FormatEnvFile, targets.FormatDirectory,
+		targets.FormatTemplate, targets.FormatJavaProperties, targets.FormatEnvFile, targets.FormatKubernetesEnv, targets.FormatDirectory,
 	}
 }
 

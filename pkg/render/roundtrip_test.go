@@ -41,6 +41,7 @@ func TestRoundTrip(t *testing.T) {
 		{targets.FormatProperties, notUTF8, readQuotedProperties, nil},
 		{targets.FormatJavaProperties, notUTF8, readProperties, nil},
 		{targets.FormatEnvFile, refusedByEnvFile, readEnvFile, nil},
+		{targets.FormatKubernetesEnv, refusedByKubernetesEnv, readShell("sh", "C"), nil},
 	} {
 		name := string(c.format)
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +118,11 @@ func differsInShell(value string) bool {
 func refusedByEnvFile(value string) bool {
 	quoted := len(value) > 1 && value[0] == value[len(value)-1] && strings.ContainsAny(value[:1], `"'`)
 	return notUTF8(value) || withNUL(value) || quoted || len(value) > 65000 || strings.Contains(value, "\n") || strings.HasSuffix(value, "\r")
+}
+
+// refusedByKubernetesEnv: test/clients/kubelet has the kubelet's own parser.
+func refusedByKubernetesEnv(value string) bool {
+	return value == "" || notUTF8(value) || withNUL(value) || len(value) > 65000 || strings.Contains(value, "'") || strings.Contains(value, "\r\n")
 }
 
 func readJSON(t *testing.T, content []byte) map[string]string {

@@ -164,6 +164,7 @@ const (
 const (
 	FormatJavaProperties Format = "java-properties" // the syntax of java.util.Properties
 	FormatEnvFile        Format = "env-file"        // the syntax of docker run --env-file
+	FormatKubernetesEnv  Format = "kubernetes-env"  // the syntax of a Pod's valueFrom.fileKeyRef
 
 	// A JSON Web Key Set of the keys of sets: with the private keys, or only with the
 	// public ones.
@@ -392,6 +393,6 @@ func DefaultFileName(group string, format Format) string {
 func Formats() []Format {
 	return []Format{
 		FormatYAML, FormatJSON, FormatDotenv, FormatBash, FormatProperties, FormatTemplate,
-		FormatJavaProperties, FormatEnvFile, FormatDirectory, FormatJWKS, FormatJWKSPublic,
+		FormatJavaProperties, FormatEnvFile, FormatKubernetesEnv, FormatDirectory, FormatJWKS, FormatJWKSPublic,
 	}
 }

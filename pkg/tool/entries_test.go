@@ -61,7 +61,7 @@ func TestDifferingNamesExactlyTheAliasesThatDiffer(t *testing.T) {
 }
 
 func TestDifferingOfWhatCannotBeTakenApart(t *testing.T) {
-	for _, format := range []targets.Format{targets.FormatJSON, targets.FormatYAML, targets.FormatBash, targets.FormatEnvFile} {
+	for _, format := range []targets.Format{targets.FormatJSON, targets.FormatYAML, targets.FormatBash, targets.FormatEnvFile, targets.FormatKubernetesEnv} {
 		target, result, _ := rendered(format, []string{"1", "2", "3"})
 		for _, content := range []string{"", "-----BEGIN", "[1, 2]", "{", "export x='"} {
 			have := sinks.State{Parts: map[string]secret.Value{"": secret.New([]byte(content))}}

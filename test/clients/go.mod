@@ -11,6 +11,12 @@ require (
 )
 
 require (
+	github.com/go-logr/logr v1.4.4 // indirect
+	k8s.io/klog/v2 v2.140.0 // indirect
+	k8s.io/utils v0.0.0-20261023123148-ca04ba58ecab // indirect
+)
+
+require (
 	al.essio.dev/pkg/shellescape v1.6.0 // indirect
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
 	github.com/aws/aws-sdk-go-v2 v1.48.0 // indirect
@@ -29,12 +35,14 @@ require (
 	github.com/aws/smithy-go v1.28.9 // indirect
 	github.com/bgentry/go-netrc v0.0.0-20140422174119-9fd32a8b3d3d // indirect
 	github.com/danieljoos/wincred v1.2.2 // indirect
-	github.com/godbus/dbus/v5 v5.1.0 // indirect
-	github.com/sirupsen/logrus v1.9.3 // indirect
+	github.com/godbus/dbus/v5 v5.2.2 // indirect
+	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/zalando/go-keyring v0.2.6 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/sys v0.50.0 // indirect
+	k8s.io/apimachinery v0.37.2
+	k8s.io/kubernetes v1.37.2
 )
 
 replace github.com/secretsync/syncer => ../..

@@ -52,6 +52,7 @@ func everything() []step {
 		step{name: "all tests, race detector", args: goTest(slices.Concat([]string{"./test/soak", "./test/samples"}, longest, []string{"./..."}), "-race", "-tags", "long"), env: lenient, plane: true},
 		step{name: "tests of the control plane's module, race detector", dir: "test/kube", args: goCommand("test", "-race", "-timeout", "20m", "./plane")},
 		step{name: "tests of the module keyset, race detector", dir: "keyset", args: goCommand("test", "-race", "./...")},
+		step{name: "files for the kubelet's own parser", dir: "test/clients", args: goCommand("test", "./kubelet")},
 		step{name: "long histories of removal", args: goCommand("test", "-timeout", "20m", "-run", "TestHistories", "./test/removal")},
 		step{name: "long histories of versions", args: goCommand("test", "-timeout", "20m", "./pkg/rotation/versions", "-histories", "100000")},
 		step{name: "upgrade from the previous release, and back", args: []string{"make", "-s", "test-upgrade"}},

@@ -91,7 +91,7 @@ func TestParseSecretTellsAllErrors(t *testing.T) {
 		`conjur.org/dotenv-readers.env: "denv" is not a reader of dotenv that Syncer knows; use some of godotenv, npm-dotenv, python-dotenv, shell, systemd, node, compose, phpdotenv, symfony, bun, dotenvx, dotenv-expand`,
 		`conjur.org/conjur-secrets.many: line 1: the variable "a/" must not end in a slash`,
 		`conjur.org/conjur-secrets.many: line 2: the variable "b/" must not end in a slash`,
-		`conjur.org/secret-file-format.toml: unknown format "toml"; use one of yaml, json, dotenv, bash, properties, template, java-properties, env-file, jwks, jwks-public`,
+		`conjur.org/secret-file-format.toml: unknown format "toml"; use one of yaml, json, dotenv, bash, properties, template, java-properties, env-file, kubernetes-env, jwks, jwks-public`,
 		`conjur.org/secret-file-format.tpl: the format template needs a template; write it in conjur.org/secret-file-template.tpl, or name a ConfigMap by conjur.org/secret-file-template-configmap.tpl`,
 	}
 	got := parseSecret("ns", annotations, "B: p/b\nC: true\nD: ''", true, "")
