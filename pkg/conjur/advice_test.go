@@ -48,7 +48,7 @@ func TestAStatusSaysWhatToDo(t *testing.T) {
 		"grant it update":                         {Kind: KindSet, Status: http.StatusForbidden},
 		"check that the identity exists":          {Kind: KindList, Status: http.StatusForbidden},
 		"check the id, the privilege read":        {Kind: KindSetAll, Status: http.StatusNotFound},
-		"raise the limit":                         {Kind: KindValues, Status: http.StatusTooManyRequests},
+		"raise the limit":                         {Kind: KindBatch, Status: http.StatusTooManyRequests},
 		"see Conjur's log":                        {Kind: KindVariable, Status: http.StatusInternalServerError},
 		"check their health":                      {Kind: KindAuthenticate, Status: http.StatusServiceUnavailable},
 		"set the address to which it redirects":   {Kind: KindWhoami, Status: http.StatusFound},

@@ -50,7 +50,6 @@ func TestAnswersAreNotMultiplied(t *testing.T) {
 	small := "{" + strings.Repeat(`"k":"",`, maxBody/7-2) + `"z":""}`
 	list := "[" + strings.Repeat("{},", maxListBody/3-1) + "{}]"
 	noted := `[{"annotations":[` + strings.Repeat("{},", maxListBody/3-20) + "{}]}]"
-	values := `{"secrets":[` + strings.Repeat("{},", maxBody/3-10) + "{}]}"
 	for name, c := range map[string]struct {
 		most   uint64
 		decode func()
@@ -61,7 +60,6 @@ func TestAnswersAreNotMultiplied(t *testing.T) {
 		"a batch of others":         {maxBody + 2*segment, func() { _, _, _ = decodeBatch(jsonHeader(""), []byte(small), []string{"a"}, ofDev) }},
 		"a list of more than asked": {2 * maxListBody, func() { _, _ = decodeList(jsonHeader(""), []byte(list), "", 1000) }},
 		"a list of annotations":     {6 * maxListBody, func() { _, _ = decodeList(jsonHeader(""), []byte(noted), "", 1000) }},
-		"a status for each of more": {2 * maxBody, func() { _, _ = decodeValues(jsonHeader(""), []byte(values)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats

@@ -5,8 +5,7 @@
 // # Requests
 //
 // A method of [Client] is one request. [Client.Variable] requests one value,
-// [Client.Batch] several, and [Client.Values] several with a status for each.
-// [Client.List] requests a page of the list of variables. [Client.Whoami], [Client.Check]
+// [Client.Batch] several. [Client.List] requests a page of the list of variables. [Client.Whoami], [Client.Check]
 // and [Client.Resource] ask questions that only Conjur can answer, with the token
 // of an earlier request. [Client.Set] and [Client.SetAll] write. The library
 // conjur-api-go builds the requests. This package sends them and implements

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -243,25 +242,6 @@ func decodeWhoami(body []byte) (account, user string) {
 		return "", ""
 	}
 	return answer.Account, answer.Username[:min(len(answer.Username), longestName)]
-}
-
-// perVariable is one element of an answer of the values route.
-type perVariable struct {
-	ID     string
-	Value  *string
-	Status int
-}
-
-// usable reports whether the element has a value that JSON can represent.
-func (a perVariable) usable() bool {
-	return a.Status == http.StatusOK && a.Value != nil && *a.Value != "" && !strings.ContainsRune(*a.Value, utf8.RuneError)
-}
-
-// decodeValues reads at most as many elements as one request can name.
-func decodeValues(header http.Header, body []byte) ([]perVariable, bool) {
-	var answer struct{ Secrets [MostValues]perVariable }
-	ok := isJSON(header) && json.Unmarshal(body, &answer) == nil && answer.Secrets[0].ID != ""
-	return answer.Secrets[:], ok
 }
 
 // decodeResource reads the answer about a resource. It returns false unless the

@@ -153,7 +153,6 @@ func FuzzAnswers(f *testing.F) {
 			}
 		}
 		decodeWhoami(body)
-		decodeValues(jsonHeader(""), body)
 		messageCode(body)
 		if tok, err := parseToken(bytes.Clone(body)); err == nil && tok.renew.After(tok.expire) {
 			t.Fatal("renewed after it expires")

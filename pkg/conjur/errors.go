@@ -136,7 +136,7 @@ const (
 
 var (
 	logins = []Kind{KindAuthenticate, KindLogin}
-	reads  = []Kind{KindBatch, KindVariable, KindValues}
+	reads  = []Kind{KindBatch, KindVariable}
 	writes = []Kind{KindSet, KindSetAll, KindRotateKey}
 
 	policies = []Kind{KindPolicy}

@@ -24,7 +24,6 @@ const (
 	KindLogin        Kind = "login"    // a request before an authentication
 	KindBatch        Kind = "batch"    // many variables, all or nothing
 	KindVariable     Kind = "variable" // one variable
-	KindValues       Kind = "values"   // many variables, with a status for each
 	KindWhoami       Kind = "whoami"
 	KindCheck        Kind = "check"      // does this identity have a privilege on the variable?
 	KindResource     Kind = "resource"   // the variable's properties without its value

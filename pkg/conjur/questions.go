@@ -114,51 +114,6 @@ func (c *Client) value(id string, r *reply, reading Reading) Values {
 	return Values{Reading: reading.as(form, detail)}
 }
 
-// MostValues bounds the variables of one Values request.
-const MostValues = 250
-
-// Values requests values by the route that answers for each variable. In the
-// genuine product only the SaaS edition has that route. Its statement that a
-// variable is missing has no form that proves anything. A variable with neither a
-// value nor an error has a value that this route cannot carry. Form is Unusable if
-// the server does not offer the route.
-func (c *Client) Values(ctx context.Context, ids []string) Values {
-	req, err := c.api.V2().BatchRetrieveSecretsRequest(ids)
-	r, reading := c.reading(ctx, nil, KindValues, batchSubject(ids), req, err)
-	if r == nil {
-		return Values{Reading: reading}
-	}
-	defer r.wipe()
-	answers, ok := decodeValues(r.header, r.body)
-	switch {
-	case r.status >= http.StatusInternalServerError && r.status != http.StatusNotImplemented:
-		return Values{Reading: reading.as(Down, "")}
-	case reading.Form == Down:
-		return Values{Reading: reading}
-	case r.status != http.StatusOK || !ok:
-		return Values{Reading: reading.as(Unusable, notConjur)}
-	}
-	v := Values{Reading: reading.as(Given, ""), Found: map[string]secret.Value{}, Bad: map[string]error{}}
-	answered := map[string]bool{}
-	for _, a := range answers {
-		id := strings.TrimPrefix(a.ID, c.resource(""))
-		answered[id] = true
-		switch {
-		case !slices.Contains(ids, id):
-		case a.usable():
-			v.Found[id] = secret.New([]byte(*a.Value))
-		case a.Status == http.StatusNotFound, a.Status == http.StatusForbidden:
-			v.Missing = append(v.Missing, id)
-		}
-	}
-	for _, id := range ids {
-		if !answered[id] {
-			v.Bad[id] = errLacking
-		}
-	}
-	return v
-}
-
 // Identity is the client's identity at the server.
 type Identity struct {
 	Name string // such as "host/app"

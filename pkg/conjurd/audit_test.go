@@ -18,7 +18,7 @@ func TestAuditTellsWhoDidWhatAndNeverAValue(t *testing.T) {
 		{method: "GET", path: "/secrets/dev/variable/app/a", as: "host/app/web"},
 		{method: "GET", path: "/secrets/dev/variable/app/readonly", as: "host/app/web"},
 		{method: "GET", path: "/secrets?variable_ids=dev:variable:app/a,dev:variable:app/readonly", as: "host/app/web"},
-		{method: "POST", path: "/secrets/values", as: "admin", body: `{"ids":["app/a"]}`, header: map[string]string{"Accept": v2}},
+		{method: "GET", path: "/secrets?variable_ids=dev:variable:app/a", as: "admin"},
 		{method: "PUT", path: "/secrets/dev/values", as: "host/app/web", body: `{"secrets":[{"id":"app/a","value":"` + canary + `2"},{"id":"app/readonly","value":"` + canary + `"}]}`},
 		{method: "POST", path: "/authn/dev/admin/authenticate", body: canary},
 		{method: "GET", path: "/authn/dev/login", header: map[string]string{"Authorization": "Basic YWRtaW46Y2FuYXJ5LXZhbHVl"}},

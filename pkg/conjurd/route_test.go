@@ -19,7 +19,7 @@ func TestMatch(t *testing.T) {
 		{"GET", "/", ""}, {"GET", "//", ""}, {"GET", "/secrets", "secrets"}, {"HEAD", "/secrets/", "secrets"},
 		{"GET", "/secrets/dev/variable/a", "secrets/:account/variable/*id"},
 		{"GET", "/secrets//dev/variable/a//b/", "secrets/:account/variable/*id"},
-		{"POST", "/secrets/values", "secrets/values"}, {"POST", "/secrets/dev/values", "secrets/:account/values"},
+		{"PUT", "/secrets/dev/values", "secrets/:account/values"}, {"POST", "/secrets/dev/values", "none"},
 		{"GET", "/secrets/dev/variable", "none"}, {"GET", "/secrets/dev/variable/", "none"}, {"GET", "/secrets/dev", "none"},
 		{"POST", "/authn/dev/host%2Fa/authenticate", "authn/:account/:login/authenticate"},
 		{"POST", "/authn/dev/host/a/authenticate", "none"}, {"DELETE", "/secrets", "none"},

@@ -68,8 +68,6 @@ var apiRoutes = []route{
 	at("GET", "secrets", (*Server).getSecrets),
 	at("GET", "secrets/:account/variable/*id", (*Server).getSecret),
 	at("POST", "secrets/:account/variable/*id", (*Server).setSecret),
-	at("POST", "secrets/values", (*Server).getValues).extra(),
-	at("POST", "secrets/:account/values", (*Server).getValues).extra(),
 	at("PUT", "secrets/:account/values", (*Server).setValues).extra(),
 	at("GET", "resources", (*Server).listResources),
 	at("GET", "resources/:account", (*Server).listResources),

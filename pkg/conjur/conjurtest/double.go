@@ -37,7 +37,6 @@ type Double struct {
 	JWT      string        // accepted by authn-jwt
 	MaxLine  int           // longer request lines are refused with Status
 	Status   int
-	PerValue bool   // offers POST /secrets/values
 	Account  string // in whoami's answer
 	Name     string // in whoami's answer
 	Allowed  string // the only privilege on forbidden variables
@@ -171,8 +170,6 @@ func KindOf(r *http.Request) conjur.Kind {
 		return conjur.KindWhoami
 	case path == "/secrets":
 		return conjur.KindBatch
-	case path == "/secrets/values":
-		return conjur.KindValues
 	case r.URL.Query().Has("check"):
 		return conjur.KindCheck
 	case strings.HasPrefix(path, "/resources/dev/variable/"):
@@ -231,8 +228,6 @@ func (d *Double) route(w http.ResponseWriter, r *http.Request, kind conjur.Kind,
 		JSON(w, 200, fmt.Sprintf(`{"client_ip":"127.0.0.1","account":%q,"username":%q}`, d.Account, d.Name))
 	case kind == conjur.KindBatch:
 		d.batch(w, r, ids)
-	case kind == conjur.KindValues:
-		d.perVariable(w, body)
 	case kind == conjur.KindCheck, kind == conjur.KindResource:
 		d.check(w, r)
 	case kind == conjur.KindList:
@@ -405,33 +400,6 @@ func (v *Variable) permissions() []permission {
 
 func (d *Double) resource(w http.ResponseWriter, id string, v *Variable) {
 	text, _ := json.Marshal(map[string]any{"id": Account + ":variable:" + id, "owner": owner, "permissions": v.permissions()})
-	JSON(w, 200, string(text))
-}
-
-func (d *Double) perVariable(w http.ResponseWriter, body []byte) {
-	var q struct{ IDs []string }
-	if !d.PerValue || json.Unmarshal(body, &q) != nil || len(q.IDs) > 250 {
-		Bare(w, http.StatusNotFound)
-		return
-	}
-	type item struct {
-		ID     string `json:"id"`
-		Value  string `json:"value"`
-		Status int    `json:"status"`
-	}
-	var out struct {
-		Secrets []item `json:"secrets"`
-	}
-	for _, id := range q.IDs {
-		it := item{ID: id, Status: 404}
-		if v := d.vars[id]; v != nil && v.Forbidden {
-			it.Status = 403
-		} else if v != nil && !v.Missing && !v.Invisible {
-			it.Value, it.Status = v.Value, 200
-		}
-		out.Secrets = append(out.Secrets, it)
-	}
-	text, _ := json.Marshal(out)
 	JSON(w, 200, string(text))
 }
 

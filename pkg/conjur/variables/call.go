@@ -46,10 +46,6 @@ type handler interface {
 	single(id string, r reading)
 	// unknown handles variables that could not be requested.
 	unknown(ids []string, err error)
-	// perVariable requests the variables of a refused batch by a route with an
-	// answer for each. It returns false if the handler or the server has no such
-	// route.
-	perVariable(ids []string) bool
 }
 
 func (c *Client) begin(ctx context.Context, ids []string) *call {

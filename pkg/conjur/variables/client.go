@@ -64,7 +64,6 @@ import (
 type Conjur interface {
 	Batch(ctx context.Context, b *conjur.Batch, etag string) conjur.Values
 	Variable(ctx context.Context, id, etag string) conjur.Values
-	Values(ctx context.Context, ids []string) conjur.Values
 	List(ctx context.Context, length, offset int, etag string) (conjur.Page, conjur.Reading)
 	Whoami(ctx context.Context, t *conjur.Token) (conjur.Identity, conjur.Reading)
 	Check(ctx context.Context, t *conjur.Token, id, privilege string) conjur.Reading
@@ -168,7 +167,6 @@ type Client struct {
 	trouble   retry.Rest    // while active, one server failure ends a call
 	memory    *memory
 	line      *lineLimit
-	route     atomic.Int32 // with a status for each variable; see pervariable.go
 	flights   flights
 	list      *Catalog     // of all variables, to consult after many refusals
 	looks     retry.Rest   // between such consultations

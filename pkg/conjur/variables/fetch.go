@@ -26,7 +26,7 @@ func (c *Client) Fetch(ctx context.Context, ids []string) map[string]Answer {
 // load reads the variables of one flight. The ids are distinct.
 func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 	valid, _ := distinct(ids)
-	l := &load{call: c.begin(ctx, valid), answers: make(map[string]Answer, len(ids)), singly: map[string]bool{}}
+	l := &load{call: c.begin(ctx, valid), answers: make(map[string]Answer, len(ids))}
 	q := c.memory.sort(valid)
 	defer l.end(false)
 	l.keepHalf(len(q.aside) > 0, func() { l.askTogether(q) })
@@ -63,16 +63,6 @@ func (l *load) askAsides(ids []string) {
 // askTogether requests the variables that batches can carry, and those that are
 // always requested individually.
 func (l *load) askTogether(q question) {
-	if l.route.Load() == routeOffered {
-		l.perVariable(q.together())
-	}
-	for t, ids := range q.shared {
-		if l.route.Load() == routeOffered {
-			q.shared[t] = nil // the remaining ones have no answer
-			continue
-		}
-		q.shared[t] = slices.DeleteFunc(slices.Clone(ids), l.isAnswered)
-	}
 	chunks := q.chunks(l.room(), l.encodedLen)
 	for len(chunks) > 0 {
 		next, looked := chunks[0], l.listRead
@@ -90,9 +80,6 @@ type load struct {
 	*call
 	answers map[string]Answer
 	request int // number of the last request with values
-	// singly holds variables without a value in an answer per variable. They are
-	// requested individually.
-	singly map[string]bool
 }
 
 func (l *load) isAnswered(id string) bool {
@@ -104,7 +91,7 @@ func (l *load) isAnswered(id string) bool {
 // individual request.
 func (l *load) unanswered(ids []string) (open []string) {
 	for _, id := range ids {
-		if !l.isAnswered(id) && (l.singly[id] || l.memory.isAside(id)) {
+		if !l.isAnswered(id) && l.memory.isAside(id) {
 			open = append(open, id)
 		}
 	}

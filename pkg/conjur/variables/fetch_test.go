@@ -219,7 +219,6 @@ func TestAnswersTellWhichValuesCameTogether(t *testing.T) {
 		"without the one that is named": {
 			func(d *conjurtest.Double) { d.Change(ids[0], func(v *conjurtest.Variable) { v.Missing = true }) }, [][]string{ids[1:8], ids[8:]},
 		},
-		"a status for each": {func(d *conjurtest.Double) { d.PerValue = true; d.Change(ids[0], forbid) }, [][]string{ids[1:8], ids[8:]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := conjurtest.New()

@@ -132,9 +132,6 @@ func (n *narrowing) name(p *part, culprits []string) {
 		n.memory.setAside(id, n.step)
 	}
 	n.progress, n.conjurAnswered = true, true
-	if n.h.perVariable(p.IDs) {
-		return
-	}
 	rest := p.without(n.encodedLen, func(id string) bool { return slices.Contains(culprits, id) })
 	rest.sick = true
 	if len(rest.IDs) > 0 && !n.consult(rest) {
@@ -152,8 +149,6 @@ func (n *narrowing) refuse(p *part, r conjur.Reading) {
 	switch {
 	case !n.searchable(p.IDs):
 		n.leave(p, r.Err)
-	case n.h.perVariable(p.IDs):
-		n.progress = true
 	case n.consult(p.chunk):
 	case len(p.IDs) > 1:
 		n.halve(p, true)

@@ -45,9 +45,6 @@ func (p presence) single(id string, r reading) {
 
 func (presence) unknown([]string, error) {}
 
-// The route with an answer per variable is only for requests by callers.
-func (presence) perVariable([]string) bool { return false }
-
 // usedExcept returns the variables in use that are not in those, which is sorted.
 func (m *memory) usedExcept(those []string) (ids []string) {
 	m.mu.Lock()

@@ -149,8 +149,6 @@ func (p *poll) single(id string, r reading) {
 	}
 }
 
-func (*poll) perVariable([]string) bool { return false } // the route has no conditional requests
-
 func (p *poll) unknown(ids []string, err error) {
 	for i := range p.left {
 		if errors.Is(p.left[i].err, err) {

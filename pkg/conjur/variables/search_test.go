@@ -16,7 +16,7 @@ import (
 func gateway(deaf bool) func(http.ResponseWriter, *http.Request, conjur.Kind) bool {
 	return func(w http.ResponseWriter, _ *http.Request, kind conjur.Kind) bool {
 		switch kind {
-		case conjur.KindBatch, conjur.KindVariable, conjur.KindValues:
+		case conjur.KindBatch, conjur.KindVariable:
 			w.WriteHeader(http.StatusForbidden)
 			return true
 		case conjur.KindCheck, conjur.KindResource, conjur.KindList:

@@ -67,7 +67,7 @@ func (m *meter) kindOf(r *http.Request) *atomic.Int64 {
 		return &m.whoAmI
 	case strings.HasPrefix(path, "/resources/") && r.URL.Query().Has("check"):
 		return &m.checks
-	case strings.HasPrefix(path, "/secrets") && (r.Method == http.MethodGet || strings.HasSuffix(path, "/values")):
+	case strings.HasPrefix(path, "/secrets") && r.Method == http.MethodGet:
 		return &m.data
 	}
 	return &m.other
