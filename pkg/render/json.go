@@ -2,7 +2,6 @@ package render
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/url"
 	"strconv"
@@ -29,13 +28,13 @@ func fromJSON(r *run, a args) any {
 }
 
 func decodeJSON(d *json.Decoder, depth int) any {
-	if depth > maxDepth {
-		panic(&limitError{fmt.Sprintf("it nests more than %d lists or maps", maxDepth)})
-	}
 	switch token := nextToken(d).(type) {
 	case json.Number:
 		return numberOf(token.String())
 	case json.Delim:
+		if depth >= maxDepth {
+			panic(tooNested())
+		}
 		if token == '[' {
 			list := []any{}
 			for d.More() {

@@ -41,6 +41,10 @@ func tooLarge() error {
 	return &limitError{fmt.Sprintf("it makes a value of more than %d bytes", maxResult)}
 }
 
+func tooNested() error {
+	return &limitError{fmt.Sprintf("it nests more than %d lists or maps", maxDepth)}
+}
+
 // spend deducts units. It panics when none is left. text/template converts that
 // panic, inside a function, into an error of the template.
 func (w *work) spend(units int) {
@@ -104,7 +108,7 @@ func (m *measure) add(v reflect.Value, depth int) {
 		m.bytes += v.Len()
 	case reflect.Slice, reflect.Array:
 		m.bytes += v.Len() * elementWork
-		for i := 0; i < v.Len() && m.into(depth); i++ {
+		for i := 0; m.into(depth) && i < v.Len(); i++ {
 			m.add(v.Index(i), depth+1)
 		}
 	case reflect.Map:
@@ -114,7 +118,7 @@ func (m *measure) add(v reflect.Value, depth int) {
 			m.add(iter.Value(), depth+1)
 		}
 	case reflect.Struct:
-		for i := 0; i < v.NumField() && m.into(depth); i++ {
+		for i := 0; m.into(depth) && i < v.NumField(); i++ {
 			m.add(v.Field(i), depth+1)
 		}
 	default:
@@ -125,7 +129,7 @@ func (m *measure) add(v reflect.Value, depth int) {
 // into reports whether to descend into v.
 func (m *measure) into(depth int) bool {
 	if m.deep && depth >= maxDepth {
-		panic(&limitError{fmt.Sprintf("it nests more than %d lists or maps", maxDepth)})
+		panic(tooNested())
 	}
 	return m.deep && m.bytes <= m.most
 }

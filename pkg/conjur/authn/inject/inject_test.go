@@ -208,6 +208,24 @@ func TestReceiverIsNoShell(t *testing.T) {
 	}
 }
 
+func TestReceiverBounds(t *testing.T) {
+	key, text := workload(t, pod)
+	for less := -1; less <= 1; less++ {
+		path := filepath.Join(t.TempDir(), "client.pem")
+		if err := safefile.Replace(path+awaited, fingerprint(key)); err != nil {
+			t.Fatal(err)
+		}
+		padded := strings.Repeat("x", maxText+less-len(before+text))
+		in, out := feed(t)
+		io.WriteString(out, before+text+padded)
+		_ = out.Close()
+		status, err := Receiver{Path: path, Scripts: []Script{{digest([]byte(before)), digest([]byte(padded))}}, Stdin: in}.Receive()
+		if (status == StatusStored) != (less <= 0) {
+			t.Errorf("a script of the bound%+d: status %d, %v", less, status, err)
+		}
+	}
+}
+
 func TestReceiverDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	key, text := workload(t, pod)
