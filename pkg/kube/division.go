@@ -235,22 +235,26 @@ type Claim struct {
 
 // Claims returns the claims that the Leases of a namespace publish; that of the oldest
 // Lease comes first. Claims of Deployments that have not run for ten minutes are omitted.
-func (c *Client) Claims(ctx context.Context, namespace string) (claims []Claim, err error) {
+func (c *Client) Claims(ctx context.Context, namespace string) ([]Claim, error) {
 	list, err := c.Coordination.Leases(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, explain("listing the leases of namespace "+namespace, err, right{namespace, "leases.coordination.k8s.io", "list"})
 	}
-	slices.SortFunc(list.Items, func(a, b coordinationv1.Lease) int {
+	return claimsOf(list.Items), nil
+}
+
+func claimsOf(leases []coordinationv1.Lease) (claims []Claim) {
+	slices.SortFunc(leases, func(a, b coordinationv1.Lease) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	for _, l := range list.Items {
+	for _, l := range leases {
 		text, published := l.Annotations[selectorAnnotation]
 		selector, err := labels.Parse(text)
 		if published && err == nil && time.Since(ptr.Deref(l.Spec.RenewTime, metav1.MicroTime{}).Time) < claimLasts {
 			claims = append(claims, Claim{l.Name, selector})
 		}
 	}
-	return claims, nil
+	return claims
 }
 
 // Owner returns the Lease of the Deployment that serves a namespace with the labels; "" if

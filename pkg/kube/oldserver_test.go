@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/targets"
 )
 
 // What a genuine API server cannot be made to do at will, or no longer does, is
@@ -144,4 +145,48 @@ func TestAnObjectOfAnotherKindIsNoSecret(t *testing.T) {
 	h := hear()
 	running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, nil, h).Run)
 	h.expect(t, "put: a ")
+}
+
+// Five conflicts in a row end the attempts to set pull Secrets.
+func TestConflictsOfPullSecretsAreRetried(t *testing.T) {
+	for conflicts, want := range map[int]bool{0: true, 4: true, 5: false} {
+		patches := 0
+		c := played(t, func(w http.ResponseWriter, r *http.Request, say func(string, ...any)) {
+			if r.Method == http.MethodPatch {
+				if patches++; patches <= conflicts {
+					w.WriteHeader(http.StatusConflict)
+					say(statusJSON, "changed", "Conflict", http.StatusConflict)
+					return
+				}
+			}
+			say(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"builder","namespace":"n"}}`)
+		})
+		added, _, err := c.SetPullSecrets(t.Context(), "n", "builder", []string{"registry"}, func(string) bool { return false })
+		if (err == nil) != want || want && !slices.Equal(added, []string{"registry"}) || patches != min(conflicts+1, 5) {
+			t.Errorf("%d conflicts: added %q with %d patches, %v", conflicts, added, patches, err)
+		}
+	}
+}
+
+// A rollout is complete if the status is of the present generation, and all Pods are there.
+func TestRolloutsAreOfTheirGeneration(t *testing.T) {
+	status := `"spec":{%[3]s"selector":{"matchLabels":{"app":"web"}}},"status":{"observedGeneration":%[1]d,"replicas":%[2]d,"updatedReplicas":%[2]d,"availableReplicas":%[2]d,"updatedNumberScheduled":%[2]d,"desiredNumberScheduled":2,"numberAvailable":%[2]d}}`
+	for kind, name := range map[string]string{"deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet"} {
+		replicas := `"replicas":2,`
+		if kind == "daemonset" {
+			replicas = ""
+		}
+		for _, test := range []struct {
+			observed, pods int
+			complete       bool
+		}{{4, 2, false}, {5, 1, false}, {5, 2, true}, {6, 2, true}} {
+			c := played(t, func(_ http.ResponseWriter, _ *http.Request, say func(string, ...any)) {
+				say(`{"apiVersion":"apps/v1","kind":"`+name+`","metadata":{"name":"web","namespace":"n","generation":5},`+status, test.observed, test.pods, replicas)
+			})
+			got, err := c.Rollout(t.Context(), targets.Workload{Namespace: "n", Kind: kind, Name: "web"})
+			if err != nil || got.Complete != test.complete || got.Selector.String() != "app=web" {
+				t.Errorf("%s %+v: %+v, %v", kind, test, got, err)
+			}
+		}
+	}
 }

@@ -2,10 +2,12 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"go.uber.org/zap"
@@ -76,6 +78,19 @@ func TestACommandIsThatOfTheExecutableOrOfItsArgument(t *testing.T) {
 	}
 }
 
+func TestTheFirstUserIsRoot(t *testing.T) {
+	for name, want := range map[string]string{"": "[1 2]", "0": "[1]", "1": "[2]", "2": "[]"} {
+		s, err := NewSignaller(SignalConfig{User: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids, err := choose(t, *s, entry{pid: 1, user: 0, executable: "/a"}, entry{pid: 2, user: 1, executable: "/b"}, entry{pid: 100})
+		if err != nil || fmt.Sprint(pids) != want {
+			t.Errorf("user %q: signals go to %v (%v), want %s", name, pids, err, want)
+		}
+	}
+}
+
 func TestAProcessIsReadWhateverItsName(t *testing.T) {
 	var e entry
 	stat := "42 (a) b (c)) Z 7 1 1 0 -1 2097152 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0"
@@ -86,6 +101,22 @@ func TestAProcessIsReadWhateverItsName(t *testing.T) {
 		if err := e.parseStat(bad); err == nil {
 			t.Errorf("%q was read", bad)
 		}
+	}
+	for _, more := range []int{-1, 0, 1} { // the start is the 20th field after the command
+		got := e.parseStat("42 (a) S 7 1 1 0 -1 0" + strings.Repeat(" 1", 13+more))
+		if (got == nil) != (more >= 0) {
+			t.Errorf("%d fields: %v", 20+more, got)
+		}
+	}
+	for text, want := range map[string][2]bool{"S 7 1 1 0 -1 0": {}, "Z 7 1 1 0 -1 0": {true, false}, "X 7 1 1 0 -1 0": {true, false}} {
+		for threads, want := range [][2]bool{want, want, {false, want[0]}} {
+			if err := e.parseStat("42 (a) " + text + strings.Repeat(" 0", 10) + fmt.Sprintf(" %d 0 1", threads)); err != nil || e.dead != want[0] || e.headless != want[1] {
+				t.Errorf("%s with %d threads: %+v (%v)", text, threads, e, err)
+			}
+		}
+	}
+	if _, err := userOf("Uid:\t1\n"); err == nil {
+		t.Error("a status without the effective user was read")
 	}
 	if user, err := userOf("Name:\tx\nUid:\t1\t2\t3\t4\n"); err != nil || user != 2 {
 		t.Errorf("the effective user is %d (%v), want 2", user, err)
