@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -67,6 +68,94 @@ func TestAnswersAboutManyIDsAreBounded(t *testing.T) {
 		w := send(t, s, c.q)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) || w.Body.Len() > 64<<10 {
 			t.Errorf("%s %.60s: status %d, %d bytes: %.200s", c.q.path, c.q.body, w.Code, w.Body.Len(), w.Body)
+		}
+	}
+}
+
+// TestBounds: what a client may send, in bytes and in numbers.
+func TestBounds(t *testing.T) {
+	s := open(t, Options{MaxValue: 1000, MaxFailedLogins: -1})
+	loadRoot(t, s, appPolicy+"- !layer web\n- !host-factory { id: hf, layers: [ !layer web ] }\n")
+	const tokens = "/host_factory_tokens?host_factory=dev:host_factory:hf&expiration=2099-01-01&count="
+	made := decode[[]struct{ Token string }](t, send(t, s, request{method: "POST", path: tokens + "1", as: "admin"}))
+	factory := map[string]string{"Authorization": `Token token="` + made[0].Token + `"`}
+	x := func(n int) string { return strings.Repeat("x", n) }
+	pad := func(text string, n int) string { return text + strings.Repeat(" ", n-len(text)) }
+	get := func(path string) request { return request{method: "GET", path: path, as: "admin"} }
+	for what, c := range map[string]struct {
+		bound          int
+		within, beyond int // status
+		request        func(n int) request
+	}{
+		"a path":  {8192, 404, 400, func(n int) request { return get("/" + x(n-1)) }},
+		"a query": {10_240, 200, 400, func(n int) request { return get("/whoami?" + x(n)) }},
+		"a field of the header": {80 << 10, 200, 400, func(n int) request {
+			return request{method: "GET", path: "/whoami", as: "admin", header: map[string]string{"X": x(n)}}
+		}},
+		"a value": {1000, 201, 413, func(n int) request {
+			return request{method: "POST", path: "/secrets/dev/variable/app/a", as: "admin", body: x(n)}
+		}},
+		"a key": {64 << 10, 401, 400, func(n int) request {
+			return request{method: "POST", path: "/authn/dev/admin/authenticate", body: x(n)}
+		}},
+		"a policy": {32 << 20, 201, 413, func(n int) request {
+			return request{method: "POST", path: "/policies/dev/policy/root", as: "admin", body: pad("- !group g\n#", n)}
+		}},
+		"a form": {64 << 10, 422, 413, func(n int) request {
+			return request{method: "POST", path: "/host_factories/hosts", body: x(n), header: factory}
+		}},
+		"the id of a host": {2048, 201, 422, func(n int) request {
+			return request{method: "POST", path: "/host_factories/hosts", body: "id=" + x(n), header: factory}
+		}},
+		"factory tokens": {100, 200, 422, func(n int) request {
+			return request{method: "POST", path: tokens + strconv.Itoa(n), as: "admin"}
+		}},
+		"values to set": {10_000, 404, 422, func(n int) request {
+			return request{method: "PUT", path: "/secrets/dev/values", as: "admin", body: `{"secrets":[{"id":"x"}` + strings.Repeat(`,{"id":"x"}`, n-1) + `]}`}
+		}},
+		"bytes of values to set": {64 << 20, 404, 413, func(n int) request {
+			return request{method: "PUT", path: "/secrets/dev/values", as: "admin", body: pad(`{"secrets":[{"id":"x"}]}`, n)}
+		}},
+		"a listing": {1000, 200, 422, func(n int) request { return get("/resources/dev/variable?limit=" + strconv.Itoa(n)) }},
+		"no factory tokens, from below": {-1, 422, 200, func(n int) request {
+			return request{method: "POST", path: tokens + strconv.Itoa(n+1), as: "admin"}
+		}},
+		"an empty listing, from below":    {0, 422, 200, func(n int) request { return get("/resources/dev/variable?limit=" + strconv.Itoa(n)) }},
+		"an offset, from below":           {-1, 422, 200, func(n int) request { return get("/resources/dev/variable?offset=" + strconv.Itoa(n)) }},
+		"no members, from below":          {0, 500, 200, func(n int) request { return get("/roles/dev/layer/web?members&limit=" + strconv.Itoa(n)) }},
+		"an offset of members from below": {-1, 500, 200, func(n int) request { return get("/roles/dev/layer/web?members&offset=" + strconv.Itoa(n)) }},
+	} {
+		for _, n := range []int{c.bound - 1, c.bound, c.bound + 1} {
+			want := c.within
+			if n > c.bound {
+				want = c.beyond
+			}
+			if w := send(t, s, c.request(n)); w.Code != want {
+				t.Errorf("%s, the bound%+d: status %d, want %d: %.200s", what, n-c.bound, w.Code, want, w.Body)
+			}
+		}
+	}
+	if w := send(t, s, get("/resources/dev/variable?limit=10000")); w.Code != 200 {
+		t.Errorf("the older limit of a listing: status %d", w.Code)
+	}
+}
+
+// TestBoundsOfTexts in answers, and of blank values.
+func TestBoundsOfTexts(t *testing.T) {
+	for less := -1; less <= 1; less++ {
+		long := strings.Repeat("x", maxClip+less)
+		if got := clip(long); (got == long) != (less <= 0) || len(got) > maxClip+len("…") {
+			t.Errorf("a text of the bound%+d: %d bytes", less, len(got))
+		}
+		for _, lines := range []int{1, 2} { // of 45 bytes
+			if text := encodeLines(make([]byte, 45*lines+less)); strings.Count(text, "\n") != lines+max(less, 0) || strings.Contains(text, "\n\n") {
+				t.Errorf("%d lines%+d: %q", lines, less, text)
+			}
+		}
+	}
+	for c := range 0x21 {
+		if blank := isBlank([]byte{byte(c)}); blank != strings.ContainsRune("\t\n\v\f\r ", rune(c)) {
+			t.Errorf("%#x is blank: %t", c, blank)
 		}
 	}
 }

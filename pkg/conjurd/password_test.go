@@ -10,6 +10,9 @@ func TestPasswordRules(t *testing.T) {
 	for p, want := range map[string]bool{
 		"SuperSecret12!!": true, "short1A!": false, "nouppercase12!!": false, "NOLOWERCASE12!!": false,
 		"NoDigitsAtAll!!": false, "NoSpecials12345": false, "Ünïcode_PWd1": true,
+		"ABcdefghij1": false, "ABcdefghij1!": true, "AAcdefghijk1!": true, // lengths
+		"AB" + strings.Repeat("c", 123) + "1!": true, "AB" + strings.Repeat("c", 124) + "1!": true, "AB" + strings.Repeat("c", 125) + "1!": false,
+		"Abcdefghij1!": false, "ABCDEFGHIJk1!": false, "ABCDEFGHIjk1!": true, // letters of each case
 	} {
 		if got := isStrong(p); got != want {
 			t.Errorf("%q is strong: %t", p, got)

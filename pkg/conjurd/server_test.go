@@ -207,21 +207,6 @@ func TestListingIsWhole(t *testing.T) {
 
 type resourceID struct{ ID string }
 
-func TestBodiesAreBounded(t *testing.T) {
-	s := open(t, Options{MaxValue: 1000})
-	loadRoot(t, s, appPolicy)
-	for n, want := range map[int]int{1000: 201, 1001: 413} {
-		w := send(t, s, request{method: "POST", path: "/secrets/dev/variable/app/a", as: "admin", body: strings.Repeat("x", n)})
-		if w.Code != want {
-			t.Errorf("%d bytes: status %d", n, w.Code)
-		}
-	}
-	w := send(t, s, request{method: "POST", path: "/authn/dev/admin/authenticate", body: strings.Repeat("x", maxCredential+1)})
-	if w.Code != 400 {
-		t.Errorf("a long key: status %d", w.Code)
-	}
-}
-
 // A panic costs one request: the writer's lock is free again, nothing of its
 // transaction stays, and the audit tells.
 func TestPanicIsSurvived(t *testing.T) {

@@ -65,10 +65,7 @@ func (t *throttle) wait(c *call, role string) time.Duration {
 	if over < 0 {
 		return 0
 	}
-	pause := maxLoginWait
-	if over < 6 {
-		pause = min(time.Second<<over, maxLoginWait)
-	}
+	pause := min(time.Second<<min(over, 6), maxLoginWait)
 	return max(0, rec.last.Add(pause).Sub(t.now()))
 }
 

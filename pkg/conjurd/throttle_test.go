@@ -138,6 +138,55 @@ func TestGuessesInParallelAreSlowedDown(t *testing.T) {
 	}
 }
 
+// TestBoundsOfThrottle: the wait doubles up to a minute, and ten minutes after a failure
+// the next one is the first.
+func TestBoundsOfThrottle(t *testing.T) {
+	now := time.Now()
+	th := newThrottle(Options{MaxFailedLogins: 2, Now: func() time.Time { return now }})
+	c := &call{r: &http.Request{RemoteAddr: "127.0.0.1:1"}}
+	for i, seconds := range []time.Duration{0, 0, 1, 2, 4, 8, 16, 32, 60, 60} {
+		if wait := th.wait(c, "x"); wait != seconds*time.Second {
+			t.Errorf("after %d failures: %v", i, wait)
+		}
+		th.recordAttempt(c, "x", false)
+	}
+	failed := now
+	for _, after := range []time.Duration{time.Minute - 1, time.Minute} {
+		now = failed.Add(after)
+		if wait := th.wait(c, "x"); wait != time.Minute-after {
+			t.Errorf("%v after a failure: wait %v", after, wait)
+		}
+	}
+	for _, old := range []bool{false, true} {
+		if now = failed.Add(10 * time.Minute); old {
+			now = failed.Add(10*time.Minute + 1)
+		}
+		th.recordAttempt(c, "x", false)
+		if wait := th.wait(c, "x"); (wait == 0) != old {
+			t.Errorf("%v after a failure, the next one: wait %v", now.Sub(failed), wait)
+		}
+		failed = now
+	}
+}
+
+// TestBoundsOfSweep: old attempts go at most once a minute.
+func TestBoundsOfSweep(t *testing.T) {
+	begin := time.Now()
+	for less := time.Duration(-1); less <= 1; less++ {
+		th := newThrottle(Options{Now: time.Now})
+		th.tries = map[attempt]record{{1}: {1, begin.Add(less)}, {2}: {1, begin.Add(time.Hour)}}
+		th.sweepLocked(begin.Add(10 * time.Minute))
+		if (len(th.tries) == 2) != (less >= 0) {
+			t.Errorf("a failure of ten minutes%+d ago: %d are kept", -less, len(th.tries))
+		}
+		th.tries[attempt{1}] = record{1, begin}
+		th.sweepLocked(begin.Add(11*time.Minute + less))
+		if (len(th.tries) == 2) != (less < 0) {
+			t.Errorf("a sweep after a minute%+d: %d are kept", less, len(th.tries))
+		}
+	}
+}
+
 func TestThrottleLimits(t *testing.T) {
 	for _, o := range []Options{{MaxFailedLogins: -1}, {Strict: true}} {
 		s := open(t, o)
@@ -155,7 +204,7 @@ func TestThrottleLimits(t *testing.T) {
 			th.sweepLocked(now)
 		}
 	}
-	if len(th.tries) > throttleSize {
+	if len(th.tries) != throttleSize-1 {
 		t.Errorf("%d attempts are kept", len(th.tries))
 	}
 }

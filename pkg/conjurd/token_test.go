@@ -89,15 +89,15 @@ func life(t *testing.T, s *Server, login string) int64 {
 }
 
 func TestTokenExpiresByTheServersClock(t *testing.T) {
-	now := time.Now()
+	now := time.Now().Truncate(time.Second)
 	s := open(t, Options{UserTokenTTL: 3 * time.Second, Now: func() time.Time { return now }})
 	auth := map[string]string{"Authorization": tokenFor(t, s, "admin")}
 	who := request{method: "GET", path: "/whoami", header: auth}
-	now = now.Add(2 * time.Second)
+	now = now.Add(3*time.Second - 1)
 	if w := send(t, s, who); w.Code != 200 {
 		t.Errorf("before its end: status %d", w.Code)
 	}
-	now = now.Add(2 * time.Second)
+	now = now.Add(1)
 	if w := send(t, s, who); w.Code != 401 || w.Body.String() != "Unauthorized: Invalid token" {
 		t.Errorf("after its end: status %d", w.Code)
 	}
