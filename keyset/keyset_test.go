@@ -119,7 +119,6 @@ func TestOpenRefusesAFolderWithoutOnePrimary(t *testing.T) {
 		"two primaries": {map[string]string{"r1.key.primary": "a", "r2.key.primary": "b"}, `2 keys are marked .primary, not one: ["r1" "r2"]`},
 		"a part twice":  {map[string]string{"r1.key.primary": "a", "r1.key": "b"}, "part key of key r1 is there twice"},
 		"no part":       {map[string]string{"r1.primary": "a"}, "file r1.primary is not named <id>.<part>"},
-		"a large file":  {map[string]string{"r1.key.primary": strings.Repeat("x", 1<<20+1)}, "file r1.key.primary has more than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -133,14 +132,36 @@ func TestOpenRefusesAFolderWithoutOnePrimary(t *testing.T) {
 	if _, err := keyset.Open(filepath.Join(t.TempDir(), "none")); !os.IsNotExist(err) && (err == nil || !strings.Contains(err.Error(), "no such file")) {
 		t.Errorf("a missing folder: %v", err)
 	}
-	many := map[string]string{"r1.key.primary": "a"}
-	for i := range 1000 {
-		many[fmt.Sprintf("f%d.key", i)] = "x"
+}
+
+// TestBounds of a folder, its files and the times between two checks.
+func TestBounds(t *testing.T) {
+	for less := -1; less <= 1; less++ {
+		folder := t.TempDir()
+		write(t, folder, map[string]string{"r1.key.primary": strings.Repeat("x", 1<<20+less)})
+		if _, err := keyset.Open(folder); (err == nil) != (less <= 0) || err != nil && !strings.Contains(err.Error(), "file r1.key.primary has more than 1048576 bytes") {
+			t.Errorf("a file of the bound%+d: %v", less, err)
+		}
+		many := map[string]string{"r1.key.primary": "a"}
+		for i := range 999 + less {
+			many[fmt.Sprintf("f%d.key", i)] = "x"
+		}
+		write(t, folder, many)
+		if _, err := keyset.Open(folder); (err == nil) != (less <= 0) || err != nil && !strings.Contains(err.Error(), "more than 1000 files") {
+			t.Errorf("files of the bound%+d: %v", less, err)
+		}
 	}
-	folder := t.TempDir()
-	write(t, folder, many)
-	if _, err := keyset.Open(folder); err == nil || !strings.Contains(err.Error(), "more than 1000 files") {
-		t.Errorf("1,001 files: %v", err)
+	for less := time.Duration(-1); less <= 1; less++ {
+		synctest.Test(t, func(t *testing.T) {
+			folder := t.TempDir()
+			write(t, folder, map[string]string{"r1.key.primary": "a"})
+			keys := open(t, folder)
+			write(t, folder, map[string]string{"r2.key.primary": "b"})
+			time.Sleep(time.Second + less)
+			if followed := keys.Primary().ID == "r2"; followed != (less >= 0) {
+				t.Errorf("a check after the bound%+d: %t", less, followed)
+			}
+		})
 	}
 }
 
@@ -238,7 +259,11 @@ func TestAnUnknownIDIsReadAtOnceButOnceASecond(t *testing.T) {
 		if _, ok := keys.ByID("r3"); ok {
 			t.Error("the folder was read twice within a second")
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second - 1)
+		if _, ok := keys.ByID("r3"); ok {
+			t.Error("the folder was read twice within a second")
+		}
+		time.Sleep(1)
 		if _, ok := keys.ByID("r3"); !ok {
 			t.Error("a new key was not found a second later")
 		}

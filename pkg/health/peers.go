@@ -68,6 +68,7 @@ func (p *peers) enter(c *conn) (excess *conn) {
 		if len(p.open) <= mostOfAll {
 			return nil
 		}
+		greedy = p.open[0].peer
 		for _, o := range p.open {
 			if count[o.peer] > count[greedy] {
 				greedy = o.peer

@@ -217,6 +217,26 @@ func TestManyPeersShutNobodyOut(t *testing.T) {
 	})
 }
 
+// TestAsManyPeersAsPlaces: if each peer has one connection, a new one gets the place of the
+// oldest.
+func TestAsManyPeersAsPlaces(t *testing.T) {
+	bubble(t, &Server{Process: &process{}}, func(t *testing.T, p *pipes) {
+		var conns []net.Conn
+		for i := range 97 {
+			if i == 96 && open(conns) != 96 {
+				t.Error("not all connections are open")
+			}
+			conns = append(conns, p.dial(t, fmt.Sprintf("10.0.0.%d", i)))
+		}
+		if open(conns[:1]) != 0 || open(conns[1:]) != 96 {
+			t.Error("the oldest connection did not give its place")
+		}
+		if got := answer(t, conns[96], probeRequest); got != http.StatusOK {
+			t.Errorf("the newest connection: status %d", got)
+		}
+	})
+}
+
 // A connection that has ended leaves its place to the next.
 func TestPlacesAreFreeAgain(t *testing.T) {
 	bubble(t, &Server{Process: &process{}}, func(t *testing.T, p *pipes) {

@@ -36,3 +36,23 @@ func TestCorrectionsAreSpaced(t *testing.T) {
 		t.Error("the fight is not over after a quiet time")
 	}
 }
+
+// TestBoundsOfPeace: a fight ends only after the pause and a minute.
+func TestBoundsOfPeace(t *testing.T) {
+	for less := time.Duration(-1); less <= 1; less++ {
+		f := NewDrift(nil, nil, nil)
+		const key = targets.Key("secret/ns/s")
+		now := time.Now()
+		for range 3 {
+			f.count(key, now)
+		}
+		if !f.delays(key, now.Add(time.Second-1)) || f.delays(key, now.Add(time.Second)) {
+			t.Error("the pause is not a second")
+		}
+		now = now.Add(2*time.Second + time.Minute + less)
+		f.delays(key, now)
+		if pause := f.count(key, now); (pause == 0) != (less > 0) {
+			t.Errorf("the bound%+d: a pause of %v", less, pause)
+		}
+	}
+}

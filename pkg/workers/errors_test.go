@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/workers"
 )
@@ -36,6 +39,22 @@ func TestPermanent(t *testing.T) {
 			t.Errorf("%v: %v, want %v and %v", c.err, got, c.polled, c.unasked)
 		}
 	}
+}
+
+// TestBoundsOfTheStart: a variable that is missing for a minute awaits the poll.
+func TestBoundsOfTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for less := time.Duration(-1); less <= 1; less++ {
+			since := time.Now().Add(-time.Minute - less)
+			seen, unseen := &variables.SuspectError{Observations: 1, FirstSeen: since}, &variables.SuspectError{FirstSeen: since}
+			if workers.AwaitsPoll(seen) != (less >= 0) || workers.AwaitsPoll(unseen) {
+				t.Errorf("the bound%+d: awaits the poll %t, and unseen %t", less, workers.AwaitsPoll(seen), workers.AwaitsPoll(unseen))
+			}
+			if all := errors.Join(seen, seen); workers.AwaitsPoll(all) != (less >= 0) || workers.AwaitsPoll(errors.Join(seen, unseen)) {
+				t.Errorf("the bound%+d: several await the poll %t", less, workers.AwaitsPoll(all))
+			}
+		}
+	})
 }
 
 func TestErrorsShowAFewOfMany(t *testing.T) {

@@ -112,7 +112,7 @@ func TestEachSyncHasADeadlineAndAllOverdueIsSeen(t *testing.T) {
 		q.Add(queue.Hint{}, "file/a")
 		time.Sleep(time.Second)
 		q.Add(queue.Hint{}, "file/b")
-		time.Sleep(89 * time.Second)
+		time.Sleep(90*time.Second - 1)
 		synctest.Wait()
 		if deadlines.Load() != 2 {
 			t.Errorf("%d syncs saw their deadline of a minute", deadlines.Load())
@@ -120,7 +120,7 @@ func TestEachSyncHasADeadlineAndAllOverdueIsSeen(t *testing.T) {
 		if pool.Overdue() {
 			t.Error("overdue within the slack")
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(1)
 		if !pool.Overdue() {
 			t.Error("all workers are stuck, and it is not seen")
 		}
@@ -155,6 +155,34 @@ func TestManyKeysAtOnceNeedFewFetches(t *testing.T) {
 			t.Errorf("%d fetches for 400 targets, want a dozen", n)
 		}
 	})
+}
+
+// TestBoundsOfAShare: idle workers divide what waits, and take 16 to 100 keys each.
+func TestBoundsOfAShare(t *testing.T) {
+	for _, c := range []struct{ workers, waiting, fetches int }{
+		{4, 15, 1}, {4, 16, 1}, {4, 17, 2}, // at least 16
+		{1, 99, 1}, {1, 100, 1}, {1, 101, 2}, // at most 100
+		{4, 67, 4}, {4, 68, 4}, {4, 69, 4}, // a quarter, rounded up
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var ts []*targets.Target
+			for i := range c.waiting {
+				ts = append(ts, group(fmt.Sprintf("g%03d", i), "x"))
+			}
+			f := newFixture(t, ts...)
+			f.values.set("x", "1")
+			f.values.hook = func(context.Context) { time.Sleep(10 * time.Millisecond) }
+			q, _, end := f.running(workers.PoolConfig{Workers: c.workers})
+			q.Add(queue.Hint{}, f.set.Keys()...)
+			if err := q.WaitDone(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			end()
+			if n := len(f.values.fetches); n != c.fetches {
+				t.Errorf("%d fetches for %d targets by %d workers, want %d", n, c.waiting, c.workers, c.fetches)
+			}
+		})
+	}
 }
 
 // listener is a Listener of two functions.

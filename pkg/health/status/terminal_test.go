@@ -78,7 +78,7 @@ func TestOverviewOfAProcessThatKnowsNoTarget(t *testing.T) {
 		defer server.Close()
 		var out strings.Builder
 		err := status.Overview{URL: server.URL, Out: &out}.Once(t.Context())
-		if err == nil || !strings.Contains(err.Error(), want) || out.Len() == 0 {
+		if err == nil || !strings.Contains(err.Error(), want) || out.Len() == 0 || strings.Contains(out.String(), "STATE") != (len(s.Targets) > 0) {
 			t.Errorf("got %v after %q, want %q", err, out.String(), want)
 		}
 	}
