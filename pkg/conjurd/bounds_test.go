@@ -72,8 +72,8 @@ func TestAnswersAboutManyIDsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBounds: what a client may send, in bytes and in numbers.
-func TestBounds(t *testing.T) {
+// TestBoundsOfRequests: what a client may send, in bytes and in numbers.
+func TestBoundsOfRequests(t *testing.T) {
 	s := open(t, Options{MaxValue: 1000, MaxFailedLogins: -1})
 	loadRoot(t, s, appPolicy+"- !layer web\n- !host-factory { id: hf, layers: [ !layer web ] }\n")
 	const tokens = "/host_factory_tokens?host_factory=dev:host_factory:hf&expiration=2099-01-01&count="
