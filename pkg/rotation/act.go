@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation/actuators"
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
@@ -79,17 +80,6 @@ func (s *step) checkMake(ctx context.Context) error {
 	return nil
 }
 
-// watch records since when this process has seen versions without consumers.
-func (s *step) watch() {
-	for _, v := range s.doc().Versions {
-		if v.State != versions.Retiring || v.Left.IsZero() {
-			delete(s.watched, v.ID)
-		} else if s.watched[v.ID].IsZero() {
-			s.watched[v.ID] = time.Now()
-		}
-	}
-}
-
 // checkWatched stops the revocation of a version that this process has not seen without
 // consumers for long enough, whatever the clock says.
 func (s *step) checkWatched(next *versions.Document) error {
@@ -99,26 +89,6 @@ func (s *step) checkWatched(next *versions.Document) error {
 		if rest := least - time.Since(since); v.State == versions.Revoking && !v.Forced && !s.r.once && rest > 0 {
 			return &holdError{why: fmt.Sprintf("%s is watched for another %s", id, brief.Duration(rest.Round(time.Second))), until: s.now.Add(rest)}
 		}
-	}
-	return nil
-}
-
-// readOthers reads the sets that this process has not read yet. Versions that an earlier
-// process began count too. A set that cannot be read contributes nothing.
-func (r *Rotator) readOthers(ctx context.Context, now time.Time) error {
-	for id, s := range r.sets {
-		if r.ledger.knows(id) {
-			continue
-		}
-		held, err := s.set.readNewest(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil || held.Document == nil {
-			held.Document = versions.New("")
-		}
-		r.ledger.recordBegun(id, held.Document, now, true)
-		held.Wipe()
 	}
 	return nil
 }
@@ -323,4 +293,99 @@ func (s *step) confirmIdle(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("the primary %s cannot be used: %s", primary.ID, s.refusal)
+}
+
+// mendBefore mends the published values before an action, if one may differ from the set.
+// Nothing passes a publication that cannot be mended: readers of the variable still use the
+// version that it has. Only a step that obeys a command without a promotion does, such as
+// "pause".
+func (s *step) mendBefore(ctx context.Context, action versions.Action) error {
+	if s.held.Document == nil || !s.mine() || s.r.config.Paused || !s.unmended.Load() {
+		return nil
+	}
+	if action.Verb == versions.Write && s.answersCommand(action.Doc) && !promotes(s.doc(), action.Doc) {
+		return nil
+	}
+	s.doing = "publish"
+	s.unmended.Store(false) // before the look, so that a change meanwhile counts
+	err := s.mend(ctx)
+	if err != nil {
+		s.unmended.Store(true)
+	}
+	if hold, ok := errors.AsType[*holdError](err); ok {
+		return &holdError{why: hold.why, until: hold.until, foreign: true}
+	}
+	return err
+}
+
+// publishedWith returns the values to publish with a step. A command is obeyed even while
+// publishing is not allowed.
+func (s *step) publishedWith(ctx context.Context, next *versions.Document) ([]conjur.NewValue, error) {
+	promoted := promotes(s.doc(), next)
+	if !s.changesPublished(promoted) {
+		return nil, nil
+	}
+	var hold *holdError
+	if err := s.checkVacant(ctx); errors.As(err, &hold) && !promoted && s.answersCommand(next) {
+		s.unmended.Store(true)
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return s.publications(next)
+}
+
+// answersCommand reports whether a step obeys an operator's command.
+func (s *step) answersCommand(next *versions.Document) bool {
+	_, before := s.doc().Answer(s.control.ID)
+	_, after := next.Answer(s.control.ID)
+	return after && !before
+}
+
+// changesPublished reports whether a published value changes with a step.
+func (s *step) changesPublished(promoted bool) bool {
+	for _, p := range s.Publish {
+		if promoted || p.Text == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// promotes reports whether a step has another primary.
+func promotes(doc, next *versions.Document) bool {
+	was, _ := doc.Primary()
+	is, _ := next.Primary()
+	return was.ID != is.ID
+}
+
+// checkPromote returns nil if a primary may be published. Before the first primary,
+// variables without a value get theirs. The server's own rotator never changes a variable
+// without a value. If that rotator runs, it must change the login before a consumer has
+// it.
+func (s *step) checkPromote(ctx context.Context, next *versions.Document) error {
+	was, used := s.doc().Primary()
+	is, _ := next.Primary()
+	if was.ID == is.ID {
+		return nil
+	}
+	newest, err := s.annotatedNumbers(ctx)
+	if err != nil || len(newest) == 0 {
+		return err
+	}
+	if !used && slices.Contains(slices.Collect(maps.Values(newest)), 0) {
+		s.doing = "publish"
+		if err := s.checkVacant(ctx); err != nil {
+			return err
+		}
+		values, err := s.publications(next)
+		defer wipe(values)
+		if err != nil {
+			return err
+		}
+		if err := publish(ctx, s.r.config.Conjur, values); err != nil {
+			return err
+		}
+	}
+	return s.checkAlone(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -136,4 +137,69 @@ func (h Hand) begun(ctx context.Context) (Held, error) {
 
 func (h Hand) by(reason string) versions.Entry {
 	return versions.Entry{At: h.Now().UTC().Truncate(time.Second), Reason: reason}
+}
+
+// Gate is the condition between two steps that an operator takes.
+type Gate struct {
+	Consumers Consumers     // nil: no check
+	Keep      time.Duration // minimum time since a version became primary, before it is retired
+	// Force overrides the objections to a step. The set's log keeps the Reason.
+	Force  bool
+	Reason string
+}
+
+// introduced returns the objections to making a version the primary.
+func (g Gate) introduced(ctx context.Context, doc *versions.Document, v versions.Version) (against []string) {
+	if g.Consumers == nil {
+		return nil
+	}
+	if a := g.Consumers.Introduced(ctx, doc, v, nil); !a.Open {
+		against = append(against, a.Waits)
+	}
+	return against
+}
+
+// left returns the objections to removing a version.
+func (g Gate) left(ctx context.Context, doc *versions.Document, v versions.Version, now time.Time) (against []string) {
+	if since := now.Sub(v.Since); since < g.Keep && !v.Promoted.IsZero() { // it made nothing
+		against = append(against, fmt.Sprintf("%s have passed of %s", brief.Duration(since.Round(time.Second)), brief.Duration(g.Keep)))
+	}
+	if g.Consumers == nil {
+		return against
+	}
+	if a := g.Consumers.Left(ctx, doc, v, nil); !a.Open {
+		against = append(against, a.Waits)
+	}
+	return against
+}
+
+// pass returns nil if there are no objections, or if an operator overrides them with a
+// reason.
+func (g Gate) pass(against []string) error {
+	switch {
+	case len(g.Reason) > versions.MaxReason:
+		return fmt.Errorf("the reason has %d bytes; at most %d are kept, so shorten it", len(g.Reason), versions.MaxReason)
+	case len(against) == 0:
+		return nil
+	case g.Force && strings.TrimSpace(g.Reason) != "":
+		return nil
+	case g.Force:
+		return errors.New("--force needs a --reason, which the set's log keeps")
+	}
+	return fmt.Errorf("%s (to go on all the same, add --force --reason …)", strings.Join(against, "; "))
+}
+
+// Check returns all reasons why the set cannot be rotated: faults of the set, missing
+// rights, consumers that do not answer.
+func (s Set) Check(ctx context.Context, gate Gate) (problems []string) {
+	problems = lacks(ctx, s.Conjur, s.ID, "execute", "update")
+	held, err := s.readNewest(ctx)
+	if errors.Is(err, ErrUndeclared) {
+		return problems
+	}
+	if report := s.report(held, err); report.Problem != "" {
+		return append(problems, report.Problem)
+	}
+	primary, _ := held.Primary()
+	return append(problems, gate.introduced(ctx, held.Document, primary)...)
 }

@@ -1,6 +1,7 @@
 package rotation
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -155,5 +156,25 @@ func (s *Seen) recordStep(set string, step uint64) error {
 		return fmt.Errorf("cannot keep the step %d of the set in %s: %w", step, s.path, err)
 	}
 	s.steps = steps
+	return nil
+}
+
+// readOthers reads the sets that this process has not read yet. Versions that an earlier
+// process began count too. A set that cannot be read contributes nothing.
+func (r *Rotator) readOthers(ctx context.Context, now time.Time) error {
+	for id, s := range r.sets {
+		if r.ledger.knows(id) {
+			continue
+		}
+		held, err := s.set.readNewest(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || held.Document == nil {
+			held.Document = versions.New("")
+		}
+		r.ledger.recordBegun(id, held.Document, now, true)
+		held.Wipe()
+	}
 	return nil
 }

@@ -6,44 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
 )
-
-// publishedWith returns the values to publish with a step. A command is obeyed even while
-// publishing is not allowed.
-func (s *step) publishedWith(ctx context.Context, next *versions.Document) ([]conjur.NewValue, error) {
-	promoted := promotes(s.doc(), next)
-	if !s.changesPublished(promoted) {
-		return nil, nil
-	}
-	var hold *holdError
-	if err := s.checkVacant(ctx); errors.As(err, &hold) && !promoted && s.answersCommand(next) {
-		s.unmended.Store(true)
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	return s.publications(next)
-}
-
-// answersCommand reports whether a step obeys an operator's command.
-func (s *step) answersCommand(next *versions.Document) bool {
-	_, before := s.doc().Answer(s.control.ID)
-	_, after := next.Answer(s.control.ID)
-	return after && !before
-}
-
-// changesPublished reports whether a published value changes with a step.
-func (s *step) changesPublished(promoted bool) bool {
-	for _, p := range s.Publish {
-		if promoted || p.Text == "" {
-			return true
-		}
-	}
-	return false
-}
 
 // publications returns the values to publish for a set, by id in ascending order.
 func (s *step) publications(doc *versions.Document) (values []conjur.NewValue, err error) {
@@ -74,36 +43,6 @@ func publish(ctx context.Context, client Conjur, values []conjur.NewValue) error
 		}
 	}
 	return nil
-}
-
-// mendBefore mends the published values before an action, if one may differ from the set.
-// Nothing passes a publication that cannot be mended: readers of the variable still use the
-// version that it has. Only a step that obeys a command without a promotion does, such as
-// "pause".
-func (s *step) mendBefore(ctx context.Context, action versions.Action) error {
-	if s.held.Document == nil || !s.mine() || s.r.config.Paused || !s.unmended.Load() {
-		return nil
-	}
-	if action.Verb == versions.Write && s.answersCommand(action.Doc) && !promotes(s.doc(), action.Doc) {
-		return nil
-	}
-	s.doing = "publish"
-	s.unmended.Store(false) // before the look, so that a change meanwhile counts
-	err := s.mend(ctx)
-	if err != nil {
-		s.unmended.Store(true)
-	}
-	if hold, ok := errors.AsType[*holdError](err); ok {
-		return &holdError{why: hold.why, until: hold.until, foreign: true}
-	}
-	return err
-}
-
-// promotes reports whether a step has another primary.
-func promotes(doc, next *versions.Document) bool {
-	was, _ := doc.Primary()
-	is, _ := next.Primary()
-	return was.ID != is.ID
 }
 
 // mend rewrites published values that differ from the set.
@@ -143,4 +82,115 @@ func (s *step) outdated(ctx context.Context) (outdated []conjur.NewValue, err er
 		}
 	}
 	return outdated, nil
+}
+
+// checkVacant returns nil if publishing and adopting overwrite and copy no variable that
+// controls rotation. Otherwise the error is a *holdError.
+func (s *step) checkVacant(ctx context.Context) error {
+	problems, err := s.occupied(ctx)
+	if len(problems) > 0 {
+		return &holdError{why: strings.Join(problems, "; "), foreign: true}
+	}
+	return err
+}
+
+// occupied returns the variables to publish to or to adopt that hold a set or its
+// commands. The error names those that cannot be read.
+func (s *step) occupied(ctx context.Context) (problems []string, err error) {
+	look := func(id string, view bool, advice string) {
+		what, unknown := s.r.holds(ctx, id, view)
+		if what != "" {
+			problems = append(problems, fmt.Sprintf("%q holds %s%s", id, what, advice))
+		}
+		err = errors.Join(err, unknown)
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
+		look(id, s.Publish[id].Text == "", ", which publishing would replace; publish to another variable")
+	}
+	if len(s.doc().Versions) > 0 { // the existing value was adopted
+		return problems, err
+	}
+	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
+		look(id, false, "; adopt another variable")
+	}
+	return problems, err
+}
+
+// holds names the rotation data in a variable; "" for any other value. With view, the
+// variable may hold a published view of a set, which has no identity.
+func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, error) {
+	const commands = "the commands of a set"
+	value, found, err := r.value(ctx, id)
+	defer value.Wipe()
+	set, steers := versions.ControlledBy(id)
+	if c, err := parseControl(value.Bytes()); found && err == nil && (steers || c.ID != "") {
+		return commands, nil
+	}
+	if steers && err == nil { // it may have no value yet, or a damaged one
+		steered, _, _ := r.value(ctx, set) // this identity may lack the right to read the set
+		defer steered.Wipe()
+		if versions.IsSet(steered.Bytes()) {
+			return commands, nil
+		}
+	}
+	if !found || !versions.IsSet(value.Bytes()) {
+		return "", err
+	}
+	if doc, err := versions.Parse(value.Bytes()); view && err == nil && doc.Identity == "" {
+		return "", nil
+	}
+	return "a set of versions", nil
+}
+
+// value returns the present value of a variable; false if it has no value.
+func (r *Rotator) value(ctx context.Context, id string) (value secret.Value, found bool, err error) {
+	values := r.config.Conjur.Variable(ctx, id, "")
+	if value, found = values.Found[id]; !found && values.Form != conjur.Missing {
+		err = fmt.Errorf("what %q holds is not known: %w", id, errors.Join(values.Err, values.Bad[id]))
+	}
+	return value, found, err
+}
+
+// annotatedNumbers returns the version numbers of published variables for which the
+// policy requests the server's own rotator. The error is a *holdError if that rotator has
+// changed one.
+func (s *step) annotatedNumbers(ctx context.Context) (map[string]uint64, error) {
+	newest := map[string]uint64{}
+	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
+		if s.Publish[id].Text == "" { // a set is not a password
+			continue
+		}
+		about, reading := s.r.config.Conjur.Resource(ctx, nil, id)
+		switch {
+		case reading.Form != conjur.Given:
+			return nil, fmt.Errorf("cannot check whether the server's own rotator changes %q: %w", id, reading.Err)
+		case about.Expires:
+			return nil, &holdError{why: fmt.Sprintf("%q: %s", id, ownRotator), foreign: true}
+		case about.Annotations[conjur.RotatorAnnotation] != "":
+			newest[id] = about.Newest
+		}
+	}
+	return newest, nil
+}
+
+// checkAlone returns nil if nobody else changes the variables that a set publishes. A
+// missing expiry is not sufficient proof: the server's own rotator sets it a moment after
+// a write. Therefore an annotated variable must have been unchanged for a while.
+func (s *step) checkAlone(ctx context.Context) error {
+	before, err := s.annotatedNumbers(ctx)
+	if err != nil || len(before) == 0 {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(min(s.r.config.Calm, s.r.config.Timeout/3)):
+	}
+	after, err := s.annotatedNumbers(ctx)
+	for id, number := range after {
+		if was, ok := before[id]; err == nil && ok && was != number {
+			return &holdError{why: fmt.Sprintf("%q: somebody else changed it just now; Syncer checks it again", id), foreign: true}
+		}
+	}
+	return err
 }

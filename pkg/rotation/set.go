@@ -310,3 +310,9 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 	}
 	return nil
 }
+
+// Status returns the status of the set.
+func (s Set) Status(ctx context.Context) Report {
+	held, err := s.readNewest(ctx)
+	return s.report(held, err)
+}

@@ -1,11 +1,15 @@
 package rotation
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
@@ -24,12 +28,6 @@ type step struct {
 	refusal string    // why the outside refused
 	foreign string    // who else changes the published values; empty: nobody was seen
 	known   time.Time // when the first outcome outside was known
-}
-
-// outcome is the result of one step.
-type outcome struct {
-	waits bool          // nothing can be done now
-	again time.Duration // when to check the set again; negative: after a change
 }
 
 // holdError says why the set must wait although an action is due.
@@ -122,35 +120,6 @@ func (s *step) next() versions.Action {
 	return action
 }
 
-// record records what the poll must check and the status of the set. Then it clears
-// everything that was read or made.
-func (s *step) record(ctx context.Context, err error) {
-	ids := s.variables()
-	s.polled.Store(&ids)
-	if doc := s.doc(); doc.Namespaces != nil && doc.Owner == s.Policy.Owner {
-		s.namespaces.Store(&doc.Namespaces)
-	}
-	report := s.reportNow(ctx)
-	if before := s.report.Load(); before != nil && s.held.read.IsZero() { // the step failed early
-		known := *before
-		known.Problem, known.WaitsFor, known.Unread = "", report.WaitsFor, report.Unread
-		report = known
-	}
-	if err != nil {
-		report.WaitsFor = err.Error()
-	}
-	s.report.Store(&report)
-	if err == nil && s.wrote == nil || err != nil && !errors.Is(err, ErrConflict) {
-		s.explain(ctx, report.WaitsFor)
-	}
-	for _, doc := range []*versions.Document{s.held.Document, s.wrote} {
-		if doc != nil {
-			doc.Wipe()
-		}
-	}
-	s.held, s.wrote = Held{}, nil
-}
-
 // now returns the time of Conjur's clock.
 func (r *Rotator) now(ctx context.Context) (time.Time, error) {
 	now, err := r.config.Conjur.Time(ctx)
@@ -225,96 +194,56 @@ func (s *step) gather(ctx context.Context) (err error) {
 	return nil
 }
 
-const (
-	// shortest and longest limit the time between two checks of a closed gate. The time
-	// is a tenth of how long the gate has been closed.
-	shortest = time.Second
-	longest  = 30 * time.Second
-	// verifiedFor is how long a login counts as good after its use, while its set is
-	// idle.
-	verifiedFor = time.Hour
-)
+// annotatedFor is how long the annotations stay valid after they were read, unless they
+// have a fault.
+const annotatedFor = 10 * time.Minute
 
-// hold returns the outcome for a set that must wait, if err says so. Any other err is an
-// error of the step.
-func (s *step) hold(err error) (outcome, error) {
-	var hold *holdError
-	if !errors.As(err, &hold) {
-		return outcome{}, err
+// annotatedAgain returns the time until the annotations are read again.
+func (s *step) annotatedAgain() time.Duration {
+	if s.unclear != "" {
+		return longest
 	}
-	if hold.foreign {
-		s.foreign = hold.why
-	}
-	return s.wait(versions.Action{Verb: versions.Wait, Why: hold.why, Until: hold.until})
+	return annotatedFor
 }
 
-// wait handles a set that waits. It emits the reason of the wait as an Event, and returns
-// the time of the next check.
-func (s *step) wait(action versions.Action) (outcome, error) {
-	why := cmp.Or(s.foreign, s.gates.waits, s.withRefusal(action.Why))
-	stage := s.doc().Stage()
-	switch {
-	case !s.mine() || s.foreign != "":
-		s.emitOnce(Event{Reason: EventWaiting, Message: why, Warning: true})
-	case stage != "idle":
-		s.emitOnce(Event{Reason: EventWaiting, Message: stage + ": " + why})
+// asksPolicy reports whether annotations influence a set.
+func (s *step) asksPolicy() bool { return s.r.config.FromPolicy && len(s.Publish) > 0 }
+
+// readAnnotations periodically reads the annotations of the variables that a set publishes
+// to. While the annotations have a fault, no version begins.
+func (s *step) readAnnotations(ctx context.Context) error {
+	if !s.asksPolicy() || !s.annotated.IsZero() && time.Since(s.annotated) < s.annotatedAgain() {
+		return nil
 	}
-	active := s.mine() && !s.doc().Paused && !s.r.config.Paused
-	if s.waitsFor = why; stage == "idle" && active && action.Verb == versions.Idle && s.foreign == "" {
-		s.waitsFor, s.waitEvent = "", "" // a repetition counts as news
+	var all wanted
+	var problems []string
+	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
+		about, reading := s.r.config.Conjur.Resource(ctx, nil, id)
+		if reading.Form != conjur.Given {
+			return fmt.Errorf("cannot read the annotations of %q: %w", id, reading.Err)
+		}
+		w, wrong := parseAnnotations(about)
+		for _, problem := range wrong {
+			problems = append(problems, fmt.Sprintf("%q: %s", id, problem))
+		}
+		all = all.and(w)
 	}
-	switch {
-	case stage == "idle":
-		return outcome{waits: true, again: s.idleFor(active)}, nil
-	case !active:
-		return outcome{waits: true, again: -1}, nil
+	s.annotated, s.unclear = time.Now(), strings.Join(problems, "; ")
+	if s.Plan = s.configured; s.unclear == "" {
+		all.fill(&s.Plan)
+		return nil
 	}
-	return outcome{waits: true, again: s.closedFor(action)}, nil
+	s.emitOnce(Event{Reason: EventWaiting, Message: s.unclear, Warning: true})
+	return nil
 }
 
-// idleFor returns the time until an idle set is checked again; negative: after a change.
-func (s *step) idleFor(active bool) time.Duration {
-	again := time.Duration(-1)
-	if due := s.Schedule.next(s.ID, s.doc()); !due.IsZero() && active {
-		again = max(due.Sub(s.now), shortest)
-	}
-	if s.Actuator != nil {
-		again = sooner(again, verifiedFor)
-	}
-	if s.asksPolicy() {
-		again = sooner(again, s.annotatedAgain())
-	}
-	if s.foreign != "" || len(s.unread) > 0 {
-		again = sooner(again, longest)
-	}
-	return again
-}
-
-// closedFor returns the time until a closed gate is checked again.
-func (s *step) closedFor(action versions.Action) time.Duration {
-	again := min(max(s.now.Sub(latest(s.doc()))/10, shortest), longest)
-	if !action.Until.IsZero() { // by Conjur's clock
-		again = min(again, max(action.Until.Sub(s.now), 0)+time.Millisecond)
-	}
-	if !s.gates.until.IsZero() { // by the local clock
-		again = min(again, max(time.Until(s.gates.until), 0)+time.Millisecond)
-	}
-	return again
-}
-
-func sooner(a, b time.Duration) time.Duration {
-	if a < 0 {
-		return b
-	}
-	return min(a, b)
-}
-
-// latest returns when the set changed last.
-func latest(doc *versions.Document) (at time.Time) {
-	for _, v := range doc.Versions {
-		if v.Since.After(at) {
-			at = v.Since
+// watch records since when this process has seen versions without consumers.
+func (s *step) watch() {
+	for _, v := range s.doc().Versions {
+		if v.State != versions.Retiring || v.Left.IsZero() {
+			delete(s.watched, v.ID)
+		} else if s.watched[v.ID].IsZero() {
+			s.watched[v.ID] = time.Now()
 		}
 	}
-	return at
 }

@@ -6,15 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation/actuators"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
-	"github.com/secretsync/syncer/pkg/secret"
 )
 
 // Look returns the state of all sets and what each waits for, in ascending order. It
@@ -212,69 +214,72 @@ func (s *step) unusable(ctx context.Context) (problems []string) {
 	return problems
 }
 
-// checkVacant returns nil if publishing and adopting overwrite and copy no variable that
-// controls rotation. Otherwise the error is a *holdError.
-func (s *step) checkVacant(ctx context.Context) error {
-	problems, err := s.occupied(ctx)
-	if len(problems) > 0 {
-		return &holdError{why: strings.Join(problems, "; "), foreign: true}
-	}
-	return err
-}
-
-// occupied returns the variables to publish to or to adopt that hold a set or its
-// commands. The error names those that cannot be read.
-func (s *step) occupied(ctx context.Context) (problems []string, err error) {
-	look := func(id string, view bool, advice string) {
-		what, unknown := s.r.holds(ctx, id, view)
-		if what != "" {
-			problems = append(problems, fmt.Sprintf("%q holds %s%s", id, what, advice))
-		}
-		err = errors.Join(err, unknown)
-	}
-	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
-		look(id, s.Publish[id].Text == "", ", which publishing would replace; publish to another variable")
-	}
-	if len(s.doc().Versions) > 0 { // the existing value was adopted
-		return problems, err
-	}
-	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
-		look(id, false, "; adopt another variable")
-	}
-	return problems, err
-}
-
-// holds names the rotation data in a variable; "" for any other value. With view, the
-// variable may hold a published view of a set, which has no identity.
-func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, error) {
-	const commands = "the commands of a set"
-	value, found, err := r.value(ctx, id)
-	defer value.Wipe()
-	set, steers := versions.ControlledBy(id)
-	if c, err := parseControl(value.Bytes()); found && err == nil && (steers || c.ID != "") {
-		return commands, nil
-	}
-	if steers && err == nil { // it may have no value yet, or a damaged one
-		steered, _, _ := r.value(ctx, set) // this identity may lack the right to read the set
-		defer steered.Wipe()
-		if versions.IsSet(steered.Bytes()) {
-			return commands, nil
+// Reminders returns, by set, facts that this process cannot see and an operator must
+// know. The server's own rotator must be off while the policy requests it.
+func (r *Rotator) Reminders(ctx context.Context) map[string][]string {
+	all := map[string][]string{}
+	for id, s := range r.sets {
+		newest, _ := r.begin(s).annotatedNumbers(ctx) // Check reports the error
+		for _, variable := range slices.Sorted(maps.Keys(newest)) {
+			all[id] = append(all[id], fmt.Sprintf("disable the server's own rotator, if it is enabled: the policy annotates %q with %s, and Syncer cannot see a rotator before its first run", variable, conjur.RotatorAnnotation))
 		}
 	}
-	if !found || !versions.IsSet(value.Bytes()) {
-		return "", err
-	}
-	if doc, err := versions.Parse(value.Bytes()); view && err == nil && doc.Identity == "" {
-		return "", nil
-	}
-	return "a set of versions", nil
+	return all
 }
 
-// value returns the present value of a variable; false if it has no value.
-func (r *Rotator) value(ctx context.Context, id string) (value secret.Value, found bool, err error) {
-	values := r.config.Conjur.Variable(ctx, id, "")
-	if value, found = values.Found[id]; !found && values.Form != conjur.Missing {
-		err = fmt.Errorf("what %q holds is not known: %w", id, errors.Join(values.Err, values.Bad[id]))
+// unpublished returns what to do for each variable that the policy wants rotated but that
+// no set publishes to. The key is the variable's id.
+func (r *Rotator) unpublished(ctx context.Context) map[string][]string {
+	if !r.config.FromPolicy {
+		return nil
 	}
-	return value, found, err
+	published := map[string]bool{}
+	for _, s := range r.sets {
+		for id := range s.configured.Publish {
+			published[id] = true
+		}
+	}
+	found := map[string][]string{}
+	for offset := 0; ; offset += conjur.LongestPage {
+		page, reading := r.config.Conjur.List(ctx, conjur.LongestPage, offset, "")
+		if reading.Form != conjur.Given {
+			found["rotation.fromPolicy"] = []string{fmt.Sprintf("cannot list the variables that the policy wants rotated: %v", reading.Err)}
+			return found
+		}
+		for _, id := range page.Rotated {
+			if !published[id] {
+				found[id] = r.proposal(ctx, id)
+			}
+		}
+		if len(page.IDs) < conjur.LongestPage {
+			return found
+		}
+	}
+}
+
+// proposal returns what to do about a variable that no set publishes to.
+func (r *Rotator) proposal(ctx context.Context, id string) []string {
+	about, reading := r.config.Conjur.Resource(ctx, nil, id)
+	if reading.Form != conjur.Given {
+		return []string{fmt.Sprintf("the policy wants it rotated, but its annotations cannot be read: %v", reading.Err)}
+	}
+	if _, problems := parseAnnotations(about); len(problems) > 0 {
+		return problems
+	}
+	in := strings.TrimSuffix(id, path.Base(id))
+	return []string{fmt.Sprintf("the policy wants it rotated, but no set publishes to it; add to rotation.sets "+
+		"{set: %[1]s-set, postgresql: {address: HOST:PORT/DATABASE, admin: %[2]sadmin, users: [USER_A, USER_B]}, publish: {%[1]s: password, %[2]susername: username}}, "+
+		`and to the policy what "syncer rotate init" prints then`, id, in)}
+}
+
+// warnOfUnpublished warns of all variables that the policy wants rotated but that no set
+// publishes to.
+func (r *Rotator) warnOfUnpublished(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	for id, problems := range r.unpublished(ctx) {
+		for _, problem := range problems {
+			r.config.Log.Warn("A variable is not rotated, although the policy wants it", zap.String("variable", id), zap.String("reason", problem))
+		}
+	}
 }

@@ -1,0 +1,120 @@
+package rotation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+)
+
+// Shown is the state of a set in one target, a Kubernetes Secret.
+type Shown struct {
+	Namespace, Name string
+	Step            uint64
+	Primary         string    // the version's id
+	Since           time.Time // when this process first saw it show this step, or fail
+	// Unread is why the target can no longer be read or written; empty if it can. An
+	// Unread without a Name applies to all targets of the namespace. It is then unknown
+	// whether they show the set.
+	Unread string
+}
+
+// Counts reports whether the target shows the set, as far as known or noted in doc.
+func (s Shown) Counts(doc *versions.Document) bool { return s.Name != "" || doc.Shows(s.Namespace) }
+
+// String returns the name of the target, or of its namespace.
+func (s Shown) String() string {
+	if s.Name == "" {
+		return "namespace " + s.Namespace
+	}
+	return "secret/" + s.Name + " of namespace " + s.Namespace
+}
+
+// Targets reports which sets and variables the targets show. An error means that not all
+// targets are known.
+type Targets interface {
+	// Shown returns the state of a set in its targets, and the namespaces for which that
+	// is unknown.
+	Shown(ctx context.Context, set string) ([]Shown, error)
+	// Since returns the creation time of the oldest target that holds one of these
+	// variables; zero if none does.
+	Since(ctx context.Context, variables []string) (time.Time, error)
+}
+
+// Unread is a target or namespace that shows a set but can no longer be read or written.
+type Unread struct {
+	Namespace string    `json:"namespace"`
+	Since     time.Time `json:"since"` // when this process first found that
+	Why       string    `json:"why"`
+}
+
+// shown returns what the targets show of a set; nil if no targets are known.
+func (r *Rotator) shown(ctx context.Context, set string) ([]Shown, error) {
+	if r.config.Targets == nil {
+		return nil, nil
+	}
+	shown, err := r.config.Targets.Shown(ctx, set)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read which step its Secrets show: %w", err)
+	}
+	return append([]Shown{}, shown...), nil
+}
+
+// showing returns the namespaces that show the set; nil means unknown.
+func (s *step) showing() (namespaces []string) {
+	if s.shown == nil {
+		return nil
+	}
+	namespaces = []string{}
+	for _, target := range s.shown {
+		if target.Counts(s.doc()) {
+			namespaces = append(namespaces, target.Namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// nameUnread records which targets can no longer be read. One Event names them.
+func (s *step) nameUnread() {
+	s.unread = nil
+	var names []string
+	for _, target := range s.shown {
+		if target.Unread != "" && target.Counts(s.doc()) {
+			s.unread = append(s.unread, target)
+			names = append(names, fmt.Sprintf("%s: %s", target, target.Unread))
+		}
+	}
+	if is := brief.List(names); is != s.unreadEvent && !s.r.config.Paused {
+		if s.unreadEvent = is; is != "" {
+			s.emit(Event{Reason: EventWaiting, Warning: true, Message: "Syncer cannot follow what shows the set: " + is + "; a new version waits a while for it, and no version is retired before"})
+		}
+	}
+}
+
+// unnoted reports whether the set, if this process may change it, lacks a namespace that
+// shows it. A later process that cannot read the namespace must know about it.
+func (s *step) unnoted() bool {
+	showing := s.showing()
+	return s.held.Document != nil && showing != nil && s.mine() && !s.doc().Paused && !s.doc().Noted(showing)
+}
+
+// reportUnread returns the targets that can no longer be read: for each namespace, the
+// oldest problem.
+func (s *step) reportUnread() (all []Unread) {
+	for _, target := range s.unread {
+		i := slices.IndexFunc(all, func(u Unread) bool { return u.Namespace == target.Namespace })
+		switch {
+		case i < 0:
+			all = append(all, Unread{target.Namespace, target.Since, target.Unread})
+		case target.Since.Before(all[i].Since):
+			all[i].Since, all[i].Why = target.Since, target.Unread
+		}
+	}
+	slices.SortFunc(all, func(a, b Unread) int { return strings.Compare(a.Namespace, b.Namespace) })
+	return all
+}
