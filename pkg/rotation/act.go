@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,6 +22,13 @@ import (
 // act carries out an action that is due. done means that the step is over. Otherwise the
 // outcome of an act outside is a new fact.
 func (s *step) act(ctx context.Context, action versions.Action) (done bool, err error) {
+	if action.Verb == answer {
+		s.doing = string(answer)
+		return true, s.set.commands.answer(ctx, *s.answer)
+	}
+	if err := s.mendBefore(ctx, action); err != nil {
+		return false, err
+	}
 	switch action.Verb {
 	case versions.Wait, versions.Idle:
 		return true, s.confirmIdle(ctx)
@@ -38,22 +46,22 @@ func (s *step) act(ctx context.Context, action versions.Action) (done bool, err 
 		}
 		return true, s.make(ctx, action)
 	case versions.Revoke:
-		if _, err := s.annotatedNumbers(ctx); err != nil { // another writer may use the variables
+		if _, err := s.set.publisher.annotatedNumbers(ctx); err != nil { // another writer may use the variables
 			return false, err
 		}
 	}
-	if !s.known.IsZero() && time.Since(s.known) > s.r.tried/2 {
+	if !s.known.IsZero() && time.Since(s.known) > s.tried/2 {
 		return true, nil
 	}
 	good, minted, err := s.actOutside(ctx, action)
 	if err != nil {
 		return false, err
 	}
-	if v, _ := s.doc().Version(action.Version); mintedAnew(v, minted) {
+	if v, _ := s.doc.Version(action.Version); mintedAnew(v, minted) {
 		if v.Filled {
 			return false, fmt.Errorf("the service returned different credentials for version %s than before; it must return the same ones for the same id", action.Version)
 		}
-		return true, s.write(ctx, s.doc().Fill(action.Version, minted, versions.Entry{At: s.now}))
+		return true, s.write(ctx, s.doc.Fill(action.Version, minted, versions.Entry{At: s.now}))
 	}
 	if s.known.IsZero() {
 		s.known = time.Now()
@@ -65,16 +73,16 @@ func (s *step) act(ctx context.Context, action versions.Action) (done bool, err 
 
 // checkMake returns nil if a version may be made now. The ledger then counts it.
 func (s *step) checkMake(ctx context.Context) error {
-	if err := s.checkVacant(ctx); err != nil {
+	if err := s.set.publisher.checkVacant(ctx, s.doc); err != nil {
 		return err
 	}
-	if err := s.checkAlone(ctx); err != nil {
+	if err := s.set.publisher.checkAlone(ctx); err != nil {
 		return err
 	}
-	if err := s.r.readOthers(ctx, s.now); err != nil {
+	if err := s.ledger.readOthers(ctx, s.now); err != nil {
 		return err
 	}
-	if barred := s.r.ledger.barred(&s.Plan, s.doc(), s.now, true); barred != "" {
+	if barred := s.ledger.barred(&s.set.Plan, s.doc, s.now, true); barred != "" {
 		return &holdError{why: barred}
 	}
 	return nil
@@ -83,10 +91,10 @@ func (s *step) checkMake(ctx context.Context) error {
 // checkWatched stops the revocation of a version that this process has not seen without
 // consumers for long enough, whatever the clock says.
 func (s *step) checkWatched(next *versions.Document) error {
-	least := min(s.Policy.Keep, s.r.config.Watch)
-	for id, since := range s.watched {
+	least := min(s.set.Policy.Keep, s.config.Watch)
+	for id, since := range s.set.watched {
 		v, _ := next.Version(id)
-		if rest := least - time.Since(since); v.State == versions.Revoking && !v.Forced && !s.r.once && rest > 0 {
+		if rest := least - time.Since(since); v.State == versions.Revoking && !v.Forced && !s.once && rest > 0 {
 			return &holdError{why: fmt.Sprintf("%s is watched for another %s", id, brief.Duration(rest.Round(time.Second))), until: s.now.Add(rest)}
 		}
 	}
@@ -96,9 +104,9 @@ func (s *step) checkWatched(next *versions.Document) error {
 // make creates a version.
 func (s *step) make(ctx context.Context, action versions.Action) error {
 	s.doing = string(versions.Make)
-	doc := s.doc()
+	doc := s.doc
 	parts := map[string]secret.Value{}
-	if preparer, ok := s.Actuator.(actuators.Preparer); ok {
+	if preparer, ok := s.set.Actuator.(actuators.Preparer); ok {
 		prepared, err := preparer.Prepare(ctx, doc)
 		if err != nil {
 			return fmt.Errorf("no version can begin: %w", err)
@@ -114,12 +122,12 @@ func (s *step) make(ctx context.Context, action versions.Action) error {
 			parts[name] = part
 		}
 	}
-	if s.Actuator == nil { // otherwise the outside may supply some parts
+	if s.set.Actuator == nil { // otherwise the outside may supply some parts
 		if err := sameParts(doc, parts); err != nil {
 			return err
 		}
 	}
-	next := doc.Make(action.Version, parts, s.Policy.Outside, versions.Entry{At: s.now, Command: action.Command, Reason: s.reason(action.Command)})
+	next := doc.Make(action.Version, parts, s.set.Policy.Outside, versions.Entry{At: s.now, Command: action.Command, Reason: s.reason(action.Command)})
 	next.Versions[0].Made = since
 	return s.write(ctx, next)
 }
@@ -128,21 +136,21 @@ func (s *step) reason(command string) string {
 	if command == "" {
 		return ""
 	}
-	return s.control.Reason
+	return s.set.commands.last.Reason
 }
 
 // generate makes the parts of a version and returns the time since when they exist. The
 // first version may adopt existing values.
 func (s *step) generate(ctx context.Context) (parts map[string]secret.Value, since time.Time, err error) {
-	if len(s.Adopt) > 0 && len(s.doc().Versions) == 0 {
+	if len(s.set.Adopt) > 0 && len(s.doc.Versions) == 0 {
 		return s.adopt(ctx)
 	}
-	if s.Generate == (generate.Config{}) {
+	if s.set.Generate == (generate.Config{}) {
 		return nil, s.now, nil
 	}
 	var issuer *generate.Issuer
-	if s.Generate.X509 != nil && s.Generate.X509.CA != "" {
-		held, err := Set{Conjur: s.r.config.Conjur, ID: s.Generate.X509.CA}.Read(ctx)
+	if s.set.Generate.X509 != nil && s.set.Generate.X509.CA != "" {
+		held, err := Set{Conjur: s.config.Conjur, ID: s.set.Generate.X509.CA}.Read(ctx)
 		if err != nil {
 			return nil, s.now, fmt.Errorf("the certificate's authority: %w", err)
 		}
@@ -152,7 +160,7 @@ func (s *step) generate(ctx context.Context) (parts map[string]secret.Value, sin
 			issuer = &generate.Issuer{Crt: primary.Parts["crt"], Private: primary.Parts["private"]}
 		}
 	}
-	parts, err = s.Generate.Parts(s.now, issuer)
+	parts, err = s.set.Generate.Parts(s.now, issuer)
 	return parts, s.now, err
 }
 
@@ -160,16 +168,16 @@ func (s *step) generate(ctx context.Context) (parts map[string]secret.Value, sin
 // Secret that holds them, or new if no Secret does.
 func (s *step) adopt(ctx context.Context) (parts map[string]secret.Value, since time.Time, err error) {
 	parts = map[string]secret.Value{}
-	for part, id := range s.Adopt {
-		values := s.r.config.Conjur.Variable(ctx, id, "")
+	for part, id := range s.set.Adopt {
+		values := s.config.Conjur.Variable(ctx, id, "")
 		value, ok := values.Found[id]
 		if !ok {
 			return nil, s.now, fmt.Errorf("%q, which this set adopts, cannot be read: %w", id, errors.Join(values.Err, values.Bad[id]))
 		}
 		parts[part] = value
 	}
-	if s.r.config.Targets != nil {
-		if since, err = s.r.config.Targets.Since(ctx, slices.Collect(maps.Values(s.Adopt))); err != nil {
+	if s.config.Targets != nil {
+		if since, err = s.config.Targets.Since(ctx, slices.Collect(maps.Values(s.set.Adopt))); err != nil {
 			return nil, s.now, fmt.Errorf("cannot read the creation time of the Secret with the value to adopt: %w", err)
 		}
 	}
@@ -183,35 +191,40 @@ func (s *step) adopt(ctx context.Context) (parts map[string]secret.Value, since 
 // step.
 func (s *step) write(ctx context.Context, next *versions.Document) error {
 	s.doing = string(versions.Write)
-	before := s.doc()
+	before := s.doc
 	others, err := s.publishedWith(ctx, next)
 	defer wipe(others)
 	if err != nil {
 		return err
 	}
 	if next.Claimed != before.Claimed {
-		s.verified = time.Time{}
+		s.set.verified = time.Time{}
 	}
-	if showing := s.showing(); showing != nil {
-		next = next.Note(showing)
+	if s.shown != nil {
+		next = next.Note(namespacesOf(s.shown, s.doc))
 	}
 	s.wrote = next
-	err = s.set.write(ctx, s.held, next, others...)
-	if s.Policy.Lease == 0 && s.r.server.uncompared.Load() {
-		s.r.warn.Do(func() {
-			s.r.config.Log.Warn("This server has no compare-and-swap, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", s.r.config.Owner))
+	err = s.set.stored.write(ctx, s.held, next, others...)
+	if s.set.Policy.Lease == 0 && s.set.stored.server.uncompared.Load() {
+		s.set.stored.server.warn.Do(func() {
+			s.config.Log.Warn("This server has no compare-and-swap, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", s.config.Owner))
 		})
 	}
 	switch {
 	case errors.Is(err, ErrUncertain):
-		s.r.server.quiet(s.r.config.Quiet)
-		s.unmended.Store(true)
+		s.set.stored.server.quiet(s.config.Quiet)
+		s.set.unmended.Store(true)
 		return err
 	case err != nil:
-		s.unmended.Store(len(s.Publish) > 0)
+		s.set.unmended.Store(len(s.set.Publish) > 0)
 		return err
 	}
-	s.emitChanges(before, next)
+	for _, e := range changes(before, next, s.refusal) {
+		if e.Result == ResultPromoted || e.Result == ResultDropped {
+			s.ledger.outcome(&s.set.Plan, e.Result == ResultPromoted)
+		}
+		s.set.announcer.emit(e)
+	}
 	return nil
 }
 
@@ -228,24 +241,24 @@ func mintedAnew(v versions.Version, minted map[string]secret.Value) bool {
 // actOutside lets the actuator carry out an action. The error means that the outcome is
 // unknown.
 func (s *step) actOutside(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
-	v, _ := s.doc().Version(action.Version)
+	v, _ := s.doc.Version(action.Version)
 	s.doing = string(action.Verb)
 	switch action.Verb {
 	case versions.Apply:
-		minted, err = s.Actuator.Apply(ctx, v)
+		minted, err = s.set.Actuator.Apply(ctx, v)
 	case versions.Verify:
-		err = s.Actuator.Verify(ctx, v)
+		err = s.set.Actuator.Verify(ctx, v)
 	case versions.Revoke:
-		err = s.Actuator.Revoke(ctx, v)
+		err = s.set.Actuator.Revoke(ctx, v)
 	}
 	good, refused := err == nil, errors.Is(err, actuators.ErrRefused)
 	if refused {
 		s.refusal = brief.Cut(err.Error(), versions.MaxRefusal)
 	}
 	if v.State == versions.Primary && action.Verb == versions.Verify {
-		s.verified = time.Time{}
+		s.set.verified = time.Time{}
 		if good {
-			s.verified = time.Now()
+			s.set.verified = time.Now()
 		}
 	}
 	if good || refused {
@@ -257,14 +270,6 @@ func (s *step) actOutside(ctx context.Context, action versions.Action) (good boo
 	return false, nil, fmt.Errorf("%s %s: %w", action.Verb, v.ID, err)
 }
 
-// withRefusal returns the event, and the reason if the outside gave one in this step.
-func (s *step) withRefusal(what string) string {
-	if s.refusal == "" {
-		return what
-	}
-	return what + ": " + s.refusal
-}
-
 // confirmIdle periodically uses the primary, even if nothing is due. An outside system may
 // have forgotten the primary, for example after a restore. It then receives the primary
 // again, with the same bytes.
@@ -272,13 +277,13 @@ func (s *step) confirmIdle(ctx context.Context) error {
 	if s.gates.unknown != nil {
 		return s.gates.unknown
 	}
-	primary, ok := s.doc().Primary()
-	if s.Actuator == nil || !ok || s.r.config.Paused || time.Since(s.verified) < verifiedFor || !s.mine() || s.doc().Paused {
+	primary, ok := s.doc.Primary()
+	if s.set.Actuator == nil || !ok || s.config.Paused || time.Since(s.set.verified) < verifiedFor || !s.mine() || s.doc.Paused {
 		return nil
 	}
 	for _, verb := range []versions.Verb{versions.Verify, versions.Apply, versions.Verify} {
 		if verb == versions.Apply {
-			if err := s.checkAlone(ctx); err != nil { // another writer is active
+			if err := s.set.publisher.checkAlone(ctx); err != nil { // another writer is active
 				return err
 			}
 		}
@@ -300,17 +305,17 @@ func (s *step) confirmIdle(ctx context.Context) error {
 // version that it has. Only a step that obeys a command without a promotion does, such as
 // "pause".
 func (s *step) mendBefore(ctx context.Context, action versions.Action) error {
-	if s.held.Document == nil || !s.mine() || s.r.config.Paused || !s.unmended.Load() {
+	if s.held.Document == nil || !s.mine() || s.config.Paused || !s.set.unmended.Load() {
 		return nil
 	}
-	if action.Verb == versions.Write && s.answersCommand(action.Doc) && !promotes(s.doc(), action.Doc) {
+	if action.Verb == versions.Write && s.answersCommand(action.Doc) && !promotes(s.doc, action.Doc) {
 		return nil
 	}
 	s.doing = "publish"
-	s.unmended.Store(false) // before the look, so that a change meanwhile counts
-	err := s.mend(ctx)
+	s.set.unmended.Store(false) // before the look, so that a change meanwhile counts
+	err := s.set.publisher.mend(ctx, s.doc)
 	if err != nil {
-		s.unmended.Store(true)
+		s.set.unmended.Store(true)
 	}
 	if hold, ok := errors.AsType[*holdError](err); ok {
 		return &holdError{why: hold.why, until: hold.until, foreign: true}
@@ -321,30 +326,30 @@ func (s *step) mendBefore(ctx context.Context, action versions.Action) error {
 // publishedWith returns the values to publish with a step. A command is obeyed even while
 // publishing is not allowed.
 func (s *step) publishedWith(ctx context.Context, next *versions.Document) ([]conjur.NewValue, error) {
-	promoted := promotes(s.doc(), next)
+	promoted := promotes(s.doc, next)
 	if !s.changesPublished(promoted) {
 		return nil, nil
 	}
 	var hold *holdError
-	if err := s.checkVacant(ctx); errors.As(err, &hold) && !promoted && s.answersCommand(next) {
-		s.unmended.Store(true)
+	if err := s.set.publisher.checkVacant(ctx, s.doc); errors.As(err, &hold) && !promoted && s.answersCommand(next) {
+		s.set.unmended.Store(true)
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	return s.publications(next)
+	return s.set.publisher.values(next)
 }
 
 // answersCommand reports whether a step obeys an operator's command.
 func (s *step) answersCommand(next *versions.Document) bool {
-	_, before := s.doc().Answer(s.control.ID)
-	_, after := next.Answer(s.control.ID)
+	_, before := s.doc.Answer(s.set.commands.last.ID)
+	_, after := next.Answer(s.set.commands.last.ID)
 	return after && !before
 }
 
 // changesPublished reports whether a published value changes with a step.
 func (s *step) changesPublished(promoted bool) bool {
-	for _, p := range s.Publish {
+	for _, p := range s.set.Publish {
 		if promoted || p.Text == "" {
 			return true
 		}
@@ -364,28 +369,42 @@ func promotes(doc, next *versions.Document) bool {
 // without a value. If that rotator runs, it must change the login before a consumer has
 // it.
 func (s *step) checkPromote(ctx context.Context, next *versions.Document) error {
-	was, used := s.doc().Primary()
+	was, used := s.doc.Primary()
 	is, _ := next.Primary()
 	if was.ID == is.ID {
 		return nil
 	}
-	newest, err := s.annotatedNumbers(ctx)
+	newest, err := s.set.publisher.annotatedNumbers(ctx)
 	if err != nil || len(newest) == 0 {
 		return err
 	}
 	if !used && slices.Contains(slices.Collect(maps.Values(newest)), 0) {
 		s.doing = "publish"
-		if err := s.checkVacant(ctx); err != nil {
+		if err := s.set.publisher.checkVacant(ctx, s.doc); err != nil {
 			return err
 		}
-		values, err := s.publications(next)
+		values, err := s.set.publisher.values(next)
 		defer wipe(values)
 		if err != nil {
 			return err
 		}
-		if err := publish(ctx, s.r.config.Conjur, values); err != nil {
+		if err := publish(ctx, s.config.Conjur, values); err != nil {
 			return err
 		}
 	}
-	return s.checkAlone(ctx)
+	return s.set.publisher.checkAlone(ctx)
+}
+
+// sameParts refuses a version with other parts than the primary, because programs could
+// not read it.
+func sameParts(d *versions.Document, parts map[string]secret.Value) error {
+	primary, ok := d.Primary()
+	if !ok {
+		return nil
+	}
+	is, was := versions.Version{Parts: parts}.PartNames(), primary.PartNames()
+	if strings.Join(is, " ") != strings.Join(was, " ") {
+		return fmt.Errorf("the primary has the parts %q, and the new version would have %q; generate the same kind", was, is)
+	}
+	return nil
 }

@@ -1,9 +1,11 @@
 package rotation
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -107,3 +109,21 @@ func parseDuration(text string) (total time.Duration, ok bool) {
 
 // ownRotator is the problem of a published variable that has an expiry.
 const ownRotator = "the server's own rotator has changed it; disable that rotator, then clear the variable's expiry: POST /secrets/ACCOUNT/variable/ID?expirations"
+
+// readWanted returns the settings that the annotations of variables request together, or
+// the faults in them.
+func readWanted(ctx context.Context, client Client, ids []string) (all wanted, unclear string, err error) {
+	var problems []string
+	for _, id := range ids {
+		about, reading := client.Resource(ctx, nil, id)
+		if reading.Form != conjur.Given {
+			return all, "", fmt.Errorf("cannot read the annotations of %q: %w", id, reading.Err)
+		}
+		w, wrong := parseAnnotations(about)
+		for _, problem := range wrong {
+			problems = append(problems, fmt.Sprintf("%q: %s", id, problem))
+		}
+		all = all.and(w)
+	}
+	return all, strings.Join(problems, "; "), nil
+}

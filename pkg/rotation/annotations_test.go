@@ -94,11 +94,11 @@ func TestAnAnnotationThatIsWrongBeginsNothing(t *testing.T) {
 		t.Helper()
 		s.annotate("shop", rotator, ttl, length)
 		set.annotated = time.Now().Add(-annotatedFor)
-		if _, err := set.set.Withdraw(t.Context(), time.Now()); err != nil {
+		if _, err := set.stored.Withdraw(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		s.command("now", versions.Command{})
-		set.commanded.Store(true)
+		set.commands.arrived.Store(true)
 		if err := r.Once(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
-	"github.com/secretsync/syncer/pkg/secret"
 )
 
 // Hand rotates a set of keys on an operator's command. No outside system has to accept
@@ -62,20 +61,6 @@ func (h Hand) Add(ctx context.Context, config generate.Config) (string, error) {
 	}
 	id := held.NewID(h.Now())
 	return id, h.Write(ctx, held, held.Make(id, parts, false, h.by("")))
-}
-
-// sameParts refuses a version with other parts than the primary, because programs could
-// not read it.
-func sameParts(d *versions.Document, parts map[string]secret.Value) error {
-	primary, ok := d.Primary()
-	if !ok {
-		return nil
-	}
-	is, was := versions.Version{Parts: parts}.PartNames(), primary.PartNames()
-	if strings.Join(is, " ") != strings.Join(was, " ") {
-		return fmt.Errorf("the primary has the parts %q, and the new version would have %q; generate the same kind", was, is)
-	}
-	return nil
 }
 
 // Promote makes the accepted version the primary, after all consumers have it. The id is
@@ -191,15 +176,21 @@ func (g Gate) pass(against []string) error {
 
 // Check returns all reasons why the set cannot be rotated: faults of the set, missing
 // rights, consumers that do not answer.
-func (s Set) Check(ctx context.Context, gate Gate) (problems []string) {
-	problems = lacks(ctx, s.Conjur, s.ID, "execute", "update")
-	held, err := s.readNewest(ctx)
+func (h Hand) Check(ctx context.Context, gate Gate) (problems []string) {
+	problems = lacks(ctx, h.Conjur, h.ID, "execute", "update")
+	held, err := h.readNewest(ctx)
 	if errors.Is(err, ErrUndeclared) {
 		return problems
 	}
-	if report := s.report(held, err); report.Problem != "" {
+	if report := newReport(h.ID, held, err); report.Problem != "" {
 		return append(problems, report.Problem)
 	}
 	primary, _ := held.Primary()
 	return append(problems, gate.introduced(ctx, held.Document, primary)...)
+}
+
+// Status returns the status of the set.
+func (h Hand) Status(ctx context.Context) Report {
+	held, err := h.readNewest(ctx)
+	return newReport(h.ID, held, err)
 }

@@ -25,20 +25,20 @@ func (r *Rotator) Look(ctx context.Context) []Report {
 	reports := []Report{} // JSON has a list, also without sets
 	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
 		s := r.begin(r.sets[id])
-		if err := s.inspect(ctx); err != nil {
-			reports = append(reports, s.set.report(s.held, err))
+		if err := r.inspect(ctx, s); err != nil {
+			reports = append(reports, newReport(id, s.held, err))
 			continue
 		}
-		report := s.reportNow(ctx)
-		report.Due, report.Unasked = s.Schedule.next(id, s.doc()), s.unasked(ctx) // also before it begins
+		report := s.status(ctx)
+		report.Due, report.Unasked = s.set.Schedule.next(id, s.doc), s.set.unasked(ctx, s.shown) // also before it begins
 		reports = append(reports, report)
 	}
 	return reports
 }
 
 // inspect finds out why a set waits.
-func (s *step) inspect(ctx context.Context) (err error) {
-	s.now, err = s.r.now(ctx)
+func (r *Rotator) inspect(ctx context.Context, s *step) (err error) {
+	s.now, err = readClock(ctx, r.config.Conjur)
 	if err == nil {
 		err = s.readAnnotations(ctx)
 	}
@@ -46,43 +46,43 @@ func (s *step) inspect(ctx context.Context) (err error) {
 		err = s.readSet(ctx)
 	}
 	if err == nil {
-		err = s.gather(ctx)
+		err = s.gatherFacts(ctx)
 	}
 	if err = cmp.Or(err, s.gates.unknown); err != nil {
 		return err
 	}
-	barred := s.barred(ctx)
+	barred := barred(ctx, s)
 	var hold *holdError
-	if s.mine() && errors.As(s.checkVacant(ctx), &hold) {
+	if s.mine() && errors.As(s.set.publisher.checkVacant(ctx, s.doc), &hold) {
 		barred = hold.why
 	}
 	switch action := s.next(); {
 	case barred != "":
-		s.waitsFor = barred
+		s.set.waitsFor = barred
 	case s.gates.waits != "":
-		s.waitsFor = s.gates.waits
+		s.set.waitsFor = s.gates.waits
 	case action.Verb == versions.Idle:
-		s.waitsFor = dueIn(s.Schedule.next(s.ID, s.doc()), s.now)
+		s.set.waitsFor = dueIn(s.set.Schedule.next(s.set.ID, s.doc), s.now)
 	case action.Verb == versions.Wait:
-		s.waitsFor = action.Why
+		s.set.waitsFor = action.Why
 	default:
-		s.waitsFor = "its next step, " + string(action.Verb)
+		s.set.waitsFor = "its next step, " + string(action.Verb)
 	}
-	if s.r.config.Paused {
-		s.waitsFor = pausedWhy
+	if r.config.Paused {
+		s.set.waitsFor = pausedWhy
 	}
 	return nil
 }
 
 // barred returns the outside objects that belong to another set, or to a later state of
 // this set.
-func (s *step) barred(ctx context.Context) string {
-	fenced, ok := s.Actuator.(actuators.Fenced)
-	if !ok || s.doc().Owner != s.Policy.Owner {
+func barred(ctx context.Context, s *step) string {
+	fenced, ok := s.set.Actuator.(actuators.Fenced)
+	if !ok || !s.owned() {
 		return ""
 	}
 	var problems []string
-	for _, err := range fenced.Barred(ctx, s.doc()) {
+	for _, err := range fenced.Barred(ctx, s.doc) {
 		problems = append(problems, err.Error())
 	}
 	return strings.Join(problems, "; ")
@@ -101,7 +101,7 @@ func dueIn(at, now time.Time) string {
 func (r *Rotator) Check(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	for id, s := range r.sets {
-		if problems := r.begin(s).checkSetup(ctx); len(problems) > 0 {
+		if problems := r.checkSetup(ctx, r.begin(s)); len(problems) > 0 {
 			all[id] = problems
 		}
 	}
@@ -109,66 +109,66 @@ func (r *Rotator) Check(ctx context.Context) map[string][]string {
 	return all
 }
 
-func (s *step) checkSetup(ctx context.Context) (problems []string) {
+func (r *Rotator) checkSetup(ctx context.Context, s *step) (problems []string) {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	changed := append([]string{s.ID, versions.ControlOf(s.ID)}, slices.Sorted(maps.Keys(s.Publish))...)
+	changed := append([]string{s.set.ID, versions.ControlOf(s.set.ID)}, slices.Sorted(maps.Keys(s.set.Publish))...)
 	for _, id := range changed {
-		problems = append(problems, lacks(ctx, s.r.config.Conjur, id, "execute", "update")...)
+		problems = append(problems, lacks(ctx, r.config.Conjur, id, "execute", "update")...)
 	}
 	if err := s.readAnnotations(ctx); err != nil {
 		add("%v", err)
-	} else if s.unclear != "" {
-		add("%s", s.unclear)
+	} else if s.set.unclear != "" {
+		add("%s", s.set.unclear)
 	}
 	if err := s.readSet(ctx); err != nil && !errors.Is(err, ErrUndeclared) {
 		add("%v", err)
 	}
-	if checker, ok := s.Actuator.(actuators.Checker); ok {
-		for _, problem := range checker.Check(ctx, s.doc()) {
+	if checker, ok := s.set.Actuator.(actuators.Checker); ok {
+		for _, problem := range checker.Check(ctx, s.doc) {
 			add("%v", problem)
 		}
 	}
-	shown, err := s.r.shown(ctx, s.ID)
+	shown, err := readShown(ctx, r.config.Targets, s.set.ID)
 	if err != nil {
 		add("%v", err)
 	}
-	if checker, ok := s.Consumers.(interface {
+	if checker, ok := s.set.Consumers.(interface {
 		Check(context.Context, *versions.Document, []Shown) []string
 	}); ok {
-		problems = append(problems, checker.Check(ctx, s.doc(), shown)...)
+		problems = append(problems, checker.Check(ctx, s.doc, shown)...)
 	}
-	if checker, ok := s.r.config.Targets.(interface {
+	if checker, ok := r.config.Targets.(interface {
 		Check(context.Context, []Shown) []string
 	}); ok {
 		problems = append(problems, checker.Check(ctx, shown)...)
 	}
-	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
-		lacks := lacks(ctx, s.r.config.Conjur, id, "execute")
+	for _, id := range slices.Sorted(maps.Values(s.set.Adopt)) {
+		lacks := lacks(ctx, r.config.Conjur, id, "execute")
 		problems = append(problems, lacks...)
-		if len(s.doc().Versions) == 0 && lacks == nil && s.r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
+		if len(s.doc.Versions) == 0 && lacks == nil && r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
 			add("%q, which this set adopts, has no value; set it", id)
 		}
 	}
-	problems = append(problems, s.unusable(ctx)...)
-	values, err := s.publications(s.doc())
+	problems = append(problems, r.unusable(ctx, s)...)
+	values, err := s.set.publisher.values(s.doc)
 	wipe(values)
 	if err != nil {
 		add("%v", err)
 	}
-	if now, err := s.r.now(ctx); err == nil {
-		if ahead := s.doc().Ahead(now); ahead != "" {
+	if now, err := readClock(ctx, r.config.Conjur); err == nil {
+		if ahead := s.doc.Ahead(now); ahead != "" {
 			add("%s", ahead)
 		}
 	}
-	primary, ok := s.doc().Primary()
+	primary, ok := s.doc.Primary()
 	if !ok {
 		return problems
 	}
-	if s.doc().Owner != s.r.config.Owner {
-		add("%s; this is %q", s.doc().Owned(), s.r.config.Owner)
+	if !s.owned() {
+		add("%s; this is %q", s.doc.Owned(), r.config.Owner)
 	}
-	if s.Actuator != nil {
-		if err := s.Actuator.Verify(ctx, primary); err != nil {
+	if s.set.Actuator != nil {
+		if err := s.set.Actuator.Verify(ctx, primary); err != nil {
 			add("the primary %s cannot be used: %v", primary.ID, err)
 		}
 	}
@@ -192,15 +192,15 @@ func lacks(ctx context.Context, client Conjur, id string, privileges ...string) 
 
 // unusable returns the variables of a set that cannot serve their purpose because of
 // their values. Another configuration may store a set in one of them.
-func (s *step) unusable(ctx context.Context) (problems []string) {
-	problems, _ = s.occupied(ctx) // rights are checked elsewhere
-	if s.Generate.X509 == nil || s.Generate.X509.CA == "" {
+func (r *Rotator) unusable(ctx context.Context, s *step) (problems []string) {
+	problems, _ = s.set.publisher.occupied(ctx, s.doc) // rights are checked elsewhere
+	if s.set.Generate.X509 == nil || s.set.Generate.X509.CA == "" {
 		return problems
 	}
-	ca := s.Generate.X509.CA
-	held, err := Set{Conjur: s.r.config.Conjur, ID: ca}.readNewest(ctx)
+	ca := s.set.Generate.X509.CA
+	held, err := Set{Conjur: r.config.Conjur, ID: ca}.readNewest(ctx)
 	if err == nil && held.Document == nil {
-		if s.r.sets[ca] != nil { // it begins automatically
+		if r.sets[ca] != nil { // it begins automatically
 			return problems
 		}
 		err = errors.New("the set has not begun")
@@ -219,7 +219,7 @@ func (s *step) unusable(ctx context.Context) (problems []string) {
 func (r *Rotator) Reminders(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	for id, s := range r.sets {
-		newest, _ := r.begin(s).annotatedNumbers(ctx) // Check reports the error
+		newest, _ := s.publisher.annotatedNumbers(ctx) // Check reports the error
 		for _, variable := range slices.Sorted(maps.Keys(newest)) {
 			all[id] = append(all[id], fmt.Sprintf("disable the server's own rotator, if it is enabled: the policy annotates %q with %s, and Syncer cannot see a rotator before its first run", variable, conjur.RotatorAnnotation))
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/secretsync/syncer/internal/brief"
@@ -183,49 +184,77 @@ func (c control) value() secret.Value {
 	return secret.New(text)
 }
 
-// readCommand reads the operator's command. It initializes the control variable if that
-// has no value. Without the variable, operators cannot send commands.
-func (s *step) readCommand(ctx context.Context) error {
-	s.controlRead = time.Now()
-	id := versions.ControlOf(s.ID)
-	c, err := s.set.readControl(ctx)
+// commands are the operators' commands for a set, as its rotator knows them.
+type commands struct {
+	set       Set
+	events    *announcer
+	arrived   atomic.Bool // a command may have arrived
+	last      control     // as it was last read
+	declared  bool        // the control variable has a value
+	read      time.Time   // when it was last read
+	explained struct {    // the reasons that a command got
+		command string
+		times   int
+	}
+}
+
+// controlAgain is the time between checks for a control variable that could not be set.
+const controlAgain = 10 * time.Minute
+
+// update reads the last command if it may have changed.
+func (c *commands) update(ctx context.Context, now time.Time) error {
+	if !c.arrived.Swap(false) && (c.declared || time.Since(c.read) <= controlAgain) {
+		return nil
+	}
+	err := c.readLast(ctx, now)
+	if err != nil {
+		c.arrived.Store(true)
+	}
+	return err
+}
+
+// readLast reads the last command. It initializes the control variable if that has no
+// value. Without the variable, operators cannot send commands.
+func (c *commands) readLast(ctx context.Context, now time.Time) error {
+	c.read = time.Now()
+	last, err := c.set.readControl(ctx)
 	switch {
 	case errors.Is(err, ErrUndeclared):
-		s.control, s.hasControl = control{}, false
-		s.warnNoControl()
+		c.last, c.declared = control{}, false
+		c.warnUndeclared()
 		return nil
-	case err == nil && c.at == 0:
-		return s.beginControl(ctx)
-	case err == nil && c.Early(s.now):
-		c.Command, err = versions.Command{}, fmt.Errorf("its time, %s, is in the future; check the clocks, and send it again", c.At.Format(time.RFC3339))
+	case err == nil && last.at == 0:
+		return c.begin(ctx)
+	case err == nil && last.Early(now):
+		last.Command, err = versions.Command{}, fmt.Errorf("its time, %s, is in the future; check the clocks, and send it again", last.At.Format(time.RFC3339))
 	case err != nil && !errors.Is(err, errNoCommand):
 		return err
 	}
-	s.control, s.hasControl = c, true
+	c.last, c.declared = last, true
 	if err != nil {
-		s.emit(Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is ignored: %v", id, err), Warning: true})
+		c.events.emit(Event{Reason: EventFailed, Message: fmt.Sprintf("the command in %q is ignored: %v", versions.ControlOf(c.set.ID), err), Warning: true})
 	}
 	return nil
 }
 
-// beginControl writes the first value of a control variable, unless a command arrived.
-func (s *step) beginControl(ctx context.Context) error {
-	s.control, s.hasControl = control{}, false
-	err := s.set.putControl(ctx, control{}, control{})
+// begin writes the first value of a control variable, unless a command arrived.
+func (c *commands) begin(ctx context.Context) error {
+	c.last, c.declared = control{}, false
+	err := c.set.putControl(ctx, control{}, control{})
 	switch {
 	case err == nil:
-		s.hasControl = true
+		c.declared = true
 	case errors.Is(err, ErrConflict):
 		return errors.New("a command came just now")
 	case forbidden(err):
-		s.warnNoControl()
+		c.warnUndeclared()
 		return nil
 	}
 	return err
 }
 
-func (s *step) warnNoControl() {
-	s.emit(Event{Reason: EventWaiting, Message: fmt.Sprintf("commands are not possible: %q is not declared, or this identity may not update it", versions.ControlOf(s.ID)), Warning: true})
+func (c *commands) warnUndeclared() {
+	c.events.emit(Event{Reason: EventWaiting, Message: fmt.Sprintf("commands are not possible: %q is not declared, or this identity may not update it", versions.ControlOf(c.set.ID)), Warning: true})
 }
 
 // forbidden reports whether an answer to a write proves that nothing was written.
@@ -235,78 +264,41 @@ func forbidden(err error) bool {
 	return errors.As(err, &refused) || errors.As(err, &answered) && answered.Status < http.StatusInternalServerError
 }
 
-// answer tells the sender of a command its outcome. It reports whether it wrote an
-// answer.
-func (s *step) answer(ctx context.Context) (bool, error) {
-	e, ok := s.doc().Answer(s.control.ID)
-	if !ok || s.control.Answer != "" || s.doc().Owner != s.Policy.Owner {
-		return false, nil
-	}
-	return s.reply(ctx, e)
-}
-
-// refuse answers commands that a set cannot obey while it is paused, or while a later
-// step was delivered. In these states nothing is written to the set. A command that
-// stayed pending would block "resume" and "claim".
-func (s *step) refuse(ctx context.Context) (bool, error) {
-	verb, why := s.control.Verb, ""
-	switch {
-	case s.doc().Owner != s.Policy.Owner || !s.control.pending(s.now) || verb == "claim":
-	case !s.mine():
-		why = `the set waits for "claim"`
-	case s.doc().Paused && verb != "pause" && verb != "resume":
-		why = `the set is paused; "resume" it first`
-	}
-	if why == "" {
-		return false, nil
-	}
-	return s.reply(ctx, versions.Entry{What: "refused: " + why, Refused: true})
-}
-
-// reply writes an answer beside the command.
-func (s *step) reply(ctx context.Context, e versions.Entry) (bool, error) {
-	s.doing = "answer"
-	answered := s.control
+// answer tells the sender of the last command its outcome, which is a line of the set's log.
+func (c *commands) answer(ctx context.Context, e versions.Entry) error {
+	answered := c.last
 	answered.Answer, answered.Refused, answered.Waits = e.What, e.Refused, ""
-	err := s.set.putControl(ctx, s.control, answered)
+	err := c.set.putControl(ctx, c.last, answered)
 	switch {
 	case errors.Is(err, ErrConflict):
-		s.commanded.Store(true)
+		c.arrived.Store(true)
 	case err != nil && !forbidden(err): // no right: nothing waits for the answer
-		return false, fmt.Errorf("the answer to a command: %w", err)
+		return fmt.Errorf("the answer to a command: %w", err)
 	}
-	s.control = answered
-	return true, nil
+	c.last = answered
+	return nil
 }
 
-// explained counts the reasons that a command got.
-type explained struct {
-	command string
-	times   int
-}
-
-// explain tells the sender of a pending command why it was not obeyed yet. A failure
+// explain tells the sender of the pending command why it was not obeyed yet. A failure
 // changes nothing: the command stays pending.
-func (s *step) explain(ctx context.Context, why string) {
+func (c *commands) explain(ctx context.Context, why string) {
 	why = brief.Cut(why, maxWaits)
 	switch {
-	case s.held.read.IsZero() || s.doc().Owner != s.Policy.Owner || !s.control.pending(s.now):
-		return // not known to be for this process
-	case why == "" || why == s.control.Waits:
+	case why == "" || why == c.last.Waits:
 		return
-	case s.explained.command != s.control.ID:
-		s.explained = explained{command: s.control.ID}
+	case c.explained.command != c.last.ID:
+		c.explained.command, c.explained.times = c.last.ID, 0
 	}
-	if s.explained.times++; s.explained.times > mostWaits {
+	if c.explained.times++; c.explained.times > mostWaits {
 		return
 	}
-	told := s.control
+	told := c.last
 	told.Waits = why
-	switch err := s.set.putControl(ctx, s.control, told); {
+	switch err := c.set.putControl(ctx, c.last, told); {
 	case err == nil:
-		told.at = s.control.at + 1
-		s.control = told
+		told.at = c.last.at + 1
+		c.last = told
 	case errors.Is(err, ErrConflict):
-		s.commanded.Store(true)
+		c.arrived.Store(true)
 	}
 }

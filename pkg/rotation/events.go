@@ -39,45 +39,60 @@ type Listener interface {
 	Failed(set, step string)
 }
 
-// emit passes an Event to the listener.
-func (s *step) emit(e Event) {
-	e.Set = s.ID
+// announcer passes the Events of a set to the log and to the listener.
+type announcer struct {
+	set      string
+	log      *zap.Logger
+	listener Listener // nil: none
+	waiting  string   // the message of the last Event about a wait
+}
+
+func (a *announcer) emit(e Event) {
+	e.Set = a.set
 	level := zap.InfoLevel
 	if e.Warning {
 		level = zap.WarnLevel
 	}
-	s.r.config.Log.Log(level, e.Reason, zap.String("set", e.Set), zap.String("message", e.Message))
-	if s.r.config.Listener != nil {
-		s.r.config.Listener.Rotated(e)
+	a.log.Log(level, e.Reason, zap.String("set", e.Set), zap.String("message", e.Message))
+	if a.listener != nil {
+		a.listener.Rotated(e)
 	}
 }
 
 // emitOnce emits why a set waits, unless that was the last Event about a wait.
-func (s *step) emitOnce(e Event) {
-	if s.waitEvent != e.Message {
-		s.waitEvent = e.Message
-		s.emit(e)
+func (a *announcer) emitOnce(e Event) {
+	if a.waiting != e.Message {
+		a.waiting = e.Message
+		a.emit(e)
 	}
 }
 
-// emitChanges emits an Event for each version that a write made or moved.
-func (s *step) emitChanges(before, after *versions.Document) {
+// changes returns an Event for each version that a write made or moved. refusal is the
+// reason that the outside gave; empty if none.
+func changes(before, after *versions.Document, refusal string) (events []Event) {
 	for _, v := range after.Versions {
 		was, known := before.Version(v.ID)
 		switch {
 		case !known:
-			s.emit(Event{Reason: EventStarted, Message: "made " + v.ID})
+			events = append(events, Event{Reason: EventStarted, Message: "made " + v.ID})
 		case v.State == was.State:
 		case v.State == versions.Primary && was.State == versions.Returning:
-			s.emit(Event{Reason: EventRolledBack, Message: v.ID + " is the primary again", Result: ResultRolledBack})
+			events = append(events, Event{Reason: EventRolledBack, Message: v.ID + " is the primary again", Result: ResultRolledBack})
 		case v.State == versions.Primary:
-			s.r.ledger.outcome(&s.Plan, true)
-			s.emit(Event{Reason: EventPromoted, Message: v.ID + " is the primary", Result: ResultPromoted})
+			events = append(events, Event{Reason: EventPromoted, Message: v.ID + " is the primary", Result: ResultPromoted})
 		case v.State == versions.Retiring && was.State != versions.Primary:
-			s.r.ledger.outcome(&s.Plan, false)
-			s.emit(Event{Reason: EventFailed, Message: s.withRefusal(after.Log[len(after.Log)-1].What), Warning: true, Result: ResultDropped})
+			events = append(events, Event{Reason: EventFailed, Message: withRefusal(after.Log[len(after.Log)-1].What, refusal), Warning: true, Result: ResultDropped})
 		case v.State == versions.Retired:
-			s.emit(Event{Reason: EventDone, Message: "retired " + v.ID})
+			events = append(events, Event{Reason: EventDone, Message: "retired " + v.ID})
 		}
 	}
+	return events
+}
+
+// withRefusal returns what happened, and the reason if the outside gave one.
+func withRefusal(what, refusal string) string {
+	if refusal == "" {
+		return what
+	}
+	return what + ": " + refusal
 }

@@ -150,7 +150,7 @@ func (s *site) survives(tr trial) error {
 		}
 		if deadline.Err() != nil {
 			held, err := judged.Read(context.Background())
-			return fmt.Errorf("it is stuck: %+v (%v)", judged.report(held, err), err)
+			return fmt.Errorf("it is stuck: %+v (%v)", newReport(id, held, err), err)
 		}
 	}
 }

@@ -44,23 +44,23 @@ type gates struct {
 	unknown    error           // why not all could be asked; their gates are closed
 }
 
-// askConsumers asks the consumers of a set for their progress.
-func (s *step) askConsumers(ctx context.Context) gates {
-	doc := s.doc()
+// askConsumers asks the consumers of a set for their progress. shown is what its targets
+// show.
+func (p *Plan) askConsumers(ctx context.Context, doc *versions.Document, shown []Shown) gates {
 	g := gates{left: map[string]bool{}}
 	for _, v := range doc.Versions {
 		v, _ := doc.Version(v.ID)
 		switch v.State {
 		case versions.Accepted:
 			_, used := doc.Primary()
-			g.introduced = s.Actuator != nil || !used || s.Consumers == nil || g.recordAnswer(s.Consumers.Introduced(ctx, doc, v, s.shown))
+			g.introduced = p.Actuator != nil || !used || p.Consumers == nil || g.recordAnswer(p.Consumers.Introduced(ctx, doc, v, shown))
 		case versions.Retiring, versions.Revoking:
 			left := Answer{Open: true}
-			if s.Consumers != nil {
-				left = s.Consumers.Left(ctx, doc, v, s.shown)
+			if p.Consumers != nil {
+				left = p.Consumers.Left(ctx, doc, v, shown)
 			}
 			if left.Open {
-				if left, g.unknown = s.unused(ctx, v); g.unknown != nil {
+				if left, g.unknown = p.unused(ctx, v); g.unknown != nil {
 					return g
 				}
 			}
@@ -84,8 +84,8 @@ func (g *gates) recordAnswer(a Answer) bool {
 }
 
 // unused answers whether nobody uses a version outside.
-func (s *step) unused(ctx context.Context, v versions.Version) (Answer, error) {
-	user, ok := s.Actuator.(actuators.User)
+func (p *Plan) unused(ctx context.Context, v versions.Version) (Answer, error) {
+	user, ok := p.Actuator.(actuators.User)
 	if !ok {
 		return Answer{Open: true}, nil
 	}
@@ -98,3 +98,24 @@ func (s *step) unused(ctx context.Context, v versions.Version) (Answer, error) {
 	}
 	return Answer{Waits: fmt.Sprintf("%s is used by %s", v.ID, brief.List(who)), InUse: true}, nil
 }
+
+// unasked returns the Pods that use a set but are not asked.
+func (p *Plan) unasked(ctx context.Context, shown []Shown) []string {
+	if consumers, ok := p.Consumers.(interface {
+		Unasked(context.Context, []Shown) []string
+	}); ok {
+		return consumers.Unasked(ctx, shown)
+	}
+	return nil
+}
+
+// holdError says why the set must wait although an action is due.
+type holdError struct {
+	why   string
+	until time.Time
+	// foreign means that a variable which the set publishes or adopts does not belong to
+	// it. Somebody else changes the variable, or controls rotation with it.
+	foreign bool
+}
+
+func (e *holdError) Error() string { return e.why }

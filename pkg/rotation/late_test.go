@@ -101,7 +101,7 @@ func TestThePublishedFollowsALostWrite(t *testing.T) {
 			}
 			first := s.primary()
 			s.command("now", versions.Command{})
-			r.sets["jwt"].commanded.Store(true)
+			r.sets["jwt"].commands.arrived.Store(true)
 			if err := r.Once(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestNothingPassesAnUnmendedPublication(t *testing.T) {
 				}
 				first := s.primary()
 				s.command("now", versions.Command{})
-				r.sets["jwt"].commanded.Store(true)
+				r.sets["jwt"].commands.arrived.Store(true)
 				s.Policy("- !deny " + right)
 				step := func() { _, _ = r.begin(r.sets["jwt"]).run(t.Context()) }
 				for range 20 { // enough for a whole rotation

@@ -21,7 +21,8 @@ const mostFailures = 3
 
 // ledger limits the versions that all sets together may begin.
 type ledger struct {
-	perHour int // 0: no limit
+	perHour int   // 0: no limit
+	sets    []Set // all that count
 
 	mu     sync.Mutex
 	begun  map[string][]time.Time // when a set made versions beside others, in the last hour
@@ -161,19 +162,19 @@ func (s *Seen) recordStep(set string, step uint64) error {
 
 // readOthers reads the sets that this process has not read yet. Versions that an earlier
 // process began count too. A set that cannot be read contributes nothing.
-func (r *Rotator) readOthers(ctx context.Context, now time.Time) error {
-	for id, s := range r.sets {
-		if r.ledger.knows(id) {
+func (l *ledger) readOthers(ctx context.Context, now time.Time) error {
+	for _, set := range l.sets {
+		if l.knows(set.ID) {
 			continue
 		}
-		held, err := s.set.readNewest(ctx)
+		held, err := set.readNewest(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil || held.Document == nil {
 			held.Document = versions.New("")
 		}
-		r.ledger.recordBegun(id, held.Document, now, true)
+		l.recordBegun(set.ID, held.Document, now, true)
 		held.Wipe()
 	}
 	return nil

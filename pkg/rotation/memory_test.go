@@ -93,7 +93,7 @@ func TestAnIdleEngineKeepsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.command("now", versions.Command{})
-				r.sets["jwt"].commanded.Store(true)
+				r.sets["jwt"].commands.arrived.Store(true)
 			}
 			if len(client.values) < 10 {
 				t.Fatalf("only %d values were seen", len(client.values))

@@ -63,7 +63,7 @@ func TestNothingHappensWhileAnotherRotatorChangesThePublished(t *testing.T) {
 	first := s.primary()
 
 	s.command("now", versions.Command{})
-	r.sets["jwt"].commanded.Store(true)
+	r.sets["jwt"].commands.arrived.Store(true)
 	if once("a session"); s.primary() == first || len(o.accepts) != 2 {
 		t.Fatalf("%s is the primary, and %d logins are accepted", s.primary(), len(o.accepts))
 	}

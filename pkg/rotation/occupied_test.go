@@ -68,6 +68,7 @@ func TestAnotherConfigurationsSetIsNeitherReplacedNorCopied(t *testing.T) {
 				r, heard := s.rotator(s.client, "me", mine, named("third"))
 				core, logged := observer.New(zap.InfoLevel)
 				r.config.Log = zap.New(core)
+				r = New(r.config)
 				for range 2 {
 					if err := r.Once(t.Context()); err != nil {
 						t.Fatal(err)
@@ -128,7 +129,7 @@ func TestWhatBecameASetLaterIsNotReplaced(t *testing.T) {
 			r, _ = s.rotator(s.client, "me", published())
 		}
 		r.sets["jwt"].unmended.Store(true)
-		r.sets["jwt"].commanded.Store(true)
+		r.sets["jwt"].commands.arrived.Store(true)
 		s.command("now", versions.Command{})
 		if err := r.Once(t.Context()); err != nil {
 			t.Fatal(err)

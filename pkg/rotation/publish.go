@@ -10,14 +10,24 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// publications returns the values to publish for a set, by id in ascending order.
-func (s *step) publications(doc *versions.Document) (values []conjur.NewValue, err error) {
-	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
-		value, ok, err := s.Publish[id].Of(doc)
+// publisher publishes the values of a set to variables of their own, and adopts such
+// values. It overwrites nothing that belongs to somebody else.
+type publisher struct {
+	conjur  Client
+	publish map[string]render.Published // by the variable's id
+	adopt   map[string]string           // the variable's id, by the part that it becomes
+	calm    time.Duration               // for how long nobody else may change a variable
+}
+
+// values returns the values to publish for a set, by id in ascending order.
+func (p publisher) values(doc *versions.Document) (values []conjur.NewValue, err error) {
+	for _, id := range slices.Sorted(maps.Keys(p.publish)) {
+		value, ok, err := p.publish[id].Of(doc)
 		if err != nil {
 			return values, fmt.Errorf("%q cannot be published: %w", id, err)
 		}
@@ -35,41 +45,31 @@ func wipe(values []conjur.NewValue) {
 	}
 }
 
-// publish writes published values.
-func publish(ctx context.Context, client Conjur, values []conjur.NewValue) error {
-	for _, v := range values {
-		if err := client.Set(ctx, v.ID, v.Value); err != nil {
-			return fmt.Errorf("%q is not published: %w", v.ID, err)
-		}
-	}
-	return nil
-}
-
 // mend rewrites published values that differ from the set.
-func (s *step) mend(ctx context.Context) error {
-	values, err := s.outdated(ctx)
+func (p publisher) mend(ctx context.Context, doc *versions.Document) error {
+	values, err := p.outdated(ctx, doc)
 	defer wipe(values)
 	if err != nil || len(values) == 0 {
 		return err
 	}
-	if err := s.checkVacant(ctx); err != nil {
+	if err := p.checkVacant(ctx, doc); err != nil {
 		return err
 	}
-	if err := s.checkAlone(ctx); err != nil {
+	if err := p.checkAlone(ctx); err != nil {
 		return err
 	}
-	return publish(ctx, s.r.config.Conjur, values)
+	return publish(ctx, p.conjur, values)
 }
 
 // outdated returns the published values that differ from the set. The caller wipes them,
 // even with an error.
-func (s *step) outdated(ctx context.Context) (outdated []conjur.NewValue, err error) {
-	values, err := s.publications(s.held.Document)
+func (p publisher) outdated(ctx context.Context, doc *versions.Document) (outdated []conjur.NewValue, err error) {
+	values, err := p.values(doc)
 	if err != nil {
 		return values, err
 	}
 	for i, v := range values {
-		is, found, err := s.r.value(ctx, v.ID)
+		is, found, err := p.read(ctx, v.ID)
 		same := found && is.Equal(v.Value)
 		is.Wipe()
 		switch {
@@ -86,8 +86,8 @@ func (s *step) outdated(ctx context.Context) (outdated []conjur.NewValue, err er
 
 // checkVacant returns nil if publishing and adopting overwrite and copy no variable that
 // controls rotation. Otherwise the error is a *holdError.
-func (s *step) checkVacant(ctx context.Context) error {
-	problems, err := s.occupied(ctx)
+func (p publisher) checkVacant(ctx context.Context, doc *versions.Document) error {
+	problems, err := p.occupied(ctx, doc)
 	if len(problems) > 0 {
 		return &holdError{why: strings.Join(problems, "; "), foreign: true}
 	}
@@ -96,21 +96,21 @@ func (s *step) checkVacant(ctx context.Context) error {
 
 // occupied returns the variables to publish to or to adopt that hold a set or its
 // commands. The error names those that cannot be read.
-func (s *step) occupied(ctx context.Context) (problems []string, err error) {
+func (p publisher) occupied(ctx context.Context, doc *versions.Document) (problems []string, err error) {
 	look := func(id string, view bool, advice string) {
-		what, unknown := s.r.holds(ctx, id, view)
+		what, unknown := p.holds(ctx, id, view)
 		if what != "" {
 			problems = append(problems, fmt.Sprintf("%q holds %s%s", id, what, advice))
 		}
 		err = errors.Join(err, unknown)
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
-		look(id, s.Publish[id].Text == "", ", which publishing would replace; publish to another variable")
+	for _, id := range slices.Sorted(maps.Keys(p.publish)) {
+		look(id, p.publish[id].Text == "", ", which publishing would replace; publish to another variable")
 	}
-	if len(s.doc().Versions) > 0 { // the existing value was adopted
+	if len(doc.Versions) > 0 { // the existing value was adopted
 		return problems, err
 	}
-	for _, id := range slices.Sorted(maps.Values(s.Adopt)) {
+	for _, id := range slices.Sorted(maps.Values(p.adopt)) {
 		look(id, false, "; adopt another variable")
 	}
 	return problems, err
@@ -118,16 +118,16 @@ func (s *step) occupied(ctx context.Context) (problems []string, err error) {
 
 // holds names the rotation data in a variable; "" for any other value. With view, the
 // variable may hold a published view of a set, which has no identity.
-func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, error) {
+func (p publisher) holds(ctx context.Context, id string, view bool) (string, error) {
 	const commands = "the commands of a set"
-	value, found, err := r.value(ctx, id)
+	value, found, err := p.read(ctx, id)
 	defer value.Wipe()
 	set, steers := versions.ControlledBy(id)
 	if c, err := parseControl(value.Bytes()); found && err == nil && (steers || c.ID != "") {
 		return commands, nil
 	}
 	if steers && err == nil { // it may have no value yet, or a damaged one
-		steered, _, _ := r.value(ctx, set) // this identity may lack the right to read the set
+		steered, _, _ := p.read(ctx, set) // this identity may lack the right to read the set
 		defer steered.Wipe()
 		if versions.IsSet(steered.Bytes()) {
 			return commands, nil
@@ -142,9 +142,9 @@ func (r *Rotator) holds(ctx context.Context, id string, view bool) (string, erro
 	return "a set of versions", nil
 }
 
-// value returns the present value of a variable; false if it has no value.
-func (r *Rotator) value(ctx context.Context, id string) (value secret.Value, found bool, err error) {
-	values := r.config.Conjur.Variable(ctx, id, "")
+// read returns the present value of a variable; false if it has no value.
+func (p publisher) read(ctx context.Context, id string) (value secret.Value, found bool, err error) {
+	values := p.conjur.Variable(ctx, id, "")
 	if value, found = values.Found[id]; !found && values.Form != conjur.Missing {
 		err = fmt.Errorf("what %q holds is not known: %w", id, errors.Join(values.Err, values.Bad[id]))
 	}
@@ -154,13 +154,13 @@ func (r *Rotator) value(ctx context.Context, id string) (value secret.Value, fou
 // annotatedNumbers returns the version numbers of published variables for which the
 // policy requests the server's own rotator. The error is a *holdError if that rotator has
 // changed one.
-func (s *step) annotatedNumbers(ctx context.Context) (map[string]uint64, error) {
+func (p publisher) annotatedNumbers(ctx context.Context) (map[string]uint64, error) {
 	newest := map[string]uint64{}
-	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
-		if s.Publish[id].Text == "" { // a set is not a password
+	for _, id := range slices.Sorted(maps.Keys(p.publish)) {
+		if p.publish[id].Text == "" { // a set is not a password
 			continue
 		}
-		about, reading := s.r.config.Conjur.Resource(ctx, nil, id)
+		about, reading := p.conjur.Resource(ctx, nil, id)
 		switch {
 		case reading.Form != conjur.Given:
 			return nil, fmt.Errorf("cannot check whether the server's own rotator changes %q: %w", id, reading.Err)
@@ -176,17 +176,17 @@ func (s *step) annotatedNumbers(ctx context.Context) (map[string]uint64, error) 
 // checkAlone returns nil if nobody else changes the variables that a set publishes. A
 // missing expiry is not sufficient proof: the server's own rotator sets it a moment after
 // a write. Therefore an annotated variable must have been unchanged for a while.
-func (s *step) checkAlone(ctx context.Context) error {
-	before, err := s.annotatedNumbers(ctx)
+func (p publisher) checkAlone(ctx context.Context) error {
+	before, err := p.annotatedNumbers(ctx)
 	if err != nil || len(before) == 0 {
 		return err
 	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(min(s.r.config.Calm, s.r.config.Timeout/3)):
+	case <-time.After(p.calm):
 	}
-	after, err := s.annotatedNumbers(ctx)
+	after, err := p.annotatedNumbers(ctx)
 	for id, number := range after {
 		if was, ok := before[id]; err == nil && ok && was != number {
 			return &holdError{why: fmt.Sprintf("%q: somebody else changed it just now; Syncer checks it again", id), foreign: true}

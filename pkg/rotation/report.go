@@ -38,9 +38,9 @@ type VersionReport struct {
 	Parts []string       `json:"parts,omitempty"`
 }
 
-// report returns the status of a set, as far as it was read.
-func (s Set) report(held Held, err error) Report {
-	r := Report{Set: s.ID}
+// newReport returns the status of a set, as far as it was read.
+func newReport(set string, held Held, err error) Report {
+	r := Report{Set: set}
 	switch {
 	case err != nil:
 		r.Problem = err.Error()
@@ -59,49 +59,31 @@ func (s Set) report(held Held, err error) Report {
 	return r
 }
 
-// reportNow returns the status of a set, as far as it was read. The set need not have
-// begun, because it begins automatically.
-func (s *step) reportNow(ctx context.Context) Report {
-	report := s.set.report(s.held, nil)
-	report.Problem, report.WaitsFor, report.Unread = "", s.awaited(), s.reportUnread()
-	if s.held.Document != nil {
-		report.Due, report.Unasked = s.Schedule.next(s.ID, s.doc()), s.unasked(ctx)
-	}
-	return report
-}
-
-// awaited returns why the set waits, why that may take long, and earlier errors.
-func (s *step) awaited() string {
-	said := []string{s.waitsFor, s.ahead, s.doc().Refused()}
-	return strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), "; ")
-}
-
-// unasked returns the Pods that use a set but are not asked.
-func (s *step) unasked(ctx context.Context) []string {
-	if consumers, ok := s.Consumers.(interface {
-		Unasked(context.Context, []Shown) []string
-	}); ok {
-		return consumers.Unasked(ctx, s.shown)
-	}
-	return nil
-}
-
 // outcome is the result of one step.
 type outcome struct {
 	waits bool          // nothing can be done now
 	again time.Duration // when to check the set again; negative: after a change
 }
 
-// record records what the poll must check and the status of the set. Then it clears
-// everything that was read or made.
-func (s *step) record(ctx context.Context, err error) {
-	ids := s.variables()
-	s.polled.Store(&ids)
-	if doc := s.doc(); doc.Namespaces != nil && doc.Owner == s.Policy.Owner {
-		s.namespaces.Store(&doc.Namespaces)
+// report reports the result of the step: what the set waits for, what the poll must check,
+// the status of the set. Then it clears everything that was read or made.
+func (s *step) report(ctx context.Context, action versions.Action, err error) (o outcome, _ error) {
+	if hold, ok := errors.AsType[*holdError](err); ok {
+		if hold.foreign {
+			s.foreign = hold.why
+		}
+		action, err = versions.Action{Verb: versions.Wait, Why: hold.why, Until: hold.until}, nil
 	}
-	report := s.reportNow(ctx)
-	if before := s.report.Load(); before != nil && s.held.read.IsZero() { // the step failed early
+	if err == nil && (action.Verb == versions.Wait || action.Verb == versions.Idle) {
+		o = s.wait(action)
+	}
+	set := s.set
+	set.storePolled()
+	if s.doc.Namespaces != nil && s.owned() {
+		set.namespaces.Store(&s.doc.Namespaces)
+	}
+	report := s.status(ctx)
+	if before := set.report.Load(); before != nil && s.held.read.IsZero() { // the step failed early
 		known := *before
 		known.Problem, known.WaitsFor, known.Unread = "", report.WaitsFor, report.Unread
 		report = known
@@ -109,78 +91,70 @@ func (s *step) record(ctx context.Context, err error) {
 	if err != nil {
 		report.WaitsFor = err.Error()
 	}
-	s.report.Store(&report)
-	if err == nil && s.wrote == nil || err != nil && !errors.Is(err, ErrConflict) {
-		s.explain(ctx, report.WaitsFor)
+	set.report.Store(&report)
+	// A command that this step has not read the set for may be for another process.
+	pending := !s.held.read.IsZero() && s.owned() && set.commands.last.pending(s.now)
+	if pending && (err == nil && s.wrote == nil || err != nil && !errors.Is(err, ErrConflict)) {
+		set.commands.explain(ctx, report.WaitsFor)
 	}
 	for _, doc := range []*versions.Document{s.held.Document, s.wrote} {
 		if doc != nil {
 			doc.Wipe()
 		}
 	}
-	s.held, s.wrote = Held{}, nil
+	return o, err
 }
 
-// hold returns the outcome for a set that must wait, if err says so. Any other err is an
-// error of the step.
-func (s *step) hold(err error) (outcome, error) {
-	var hold *holdError
-	if !errors.As(err, &hold) {
-		return outcome{}, err
+// status returns the status of a set, as far as it was read. The set need not have begun,
+// because it begins automatically.
+func (s *step) status(ctx context.Context) Report {
+	report := newReport(s.set.ID, s.held, nil)
+	said := []string{s.set.waitsFor, s.set.ahead, s.doc.Refused()}
+	report.WaitsFor = strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), "; ")
+	report.Problem, report.Unread = "", reportUnread(s.set.unread)
+	if s.held.Document != nil {
+		report.Due, report.Unasked = s.set.Schedule.next(s.set.ID, s.doc), s.set.unasked(ctx, s.shown)
 	}
-	if hold.foreign {
-		s.foreign = hold.why
-	}
-	return s.wait(versions.Action{Verb: versions.Wait, Why: hold.why, Until: hold.until})
+	return report
 }
-
-const (
-	// shortest and longest limit the time between two checks of a closed gate. The time
-	// is a tenth of how long the gate has been closed.
-	shortest = time.Second
-	longest  = 30 * time.Second
-	// verifiedFor is how long a login counts as good after its use, while its set is
-	// idle.
-	verifiedFor = time.Hour
-)
 
 // wait handles a set that waits. It emits the reason of the wait as an Event, and returns
 // the time of the next check.
-func (s *step) wait(action versions.Action) (outcome, error) {
-	why := cmp.Or(s.foreign, s.gates.waits, s.withRefusal(action.Why))
-	stage := s.doc().Stage()
+func (s *step) wait(action versions.Action) outcome {
+	set, why := s.set, cmp.Or(s.foreign, s.gates.waits, withRefusal(action.Why, s.refusal))
+	stage := s.doc.Stage()
 	switch {
 	case !s.mine() || s.foreign != "":
-		s.emitOnce(Event{Reason: EventWaiting, Message: why, Warning: true})
+		set.announcer.emitOnce(Event{Reason: EventWaiting, Message: why, Warning: true})
 	case stage != "idle":
-		s.emitOnce(Event{Reason: EventWaiting, Message: stage + ": " + why})
+		set.announcer.emitOnce(Event{Reason: EventWaiting, Message: stage + ": " + why})
 	}
-	active := s.mine() && !s.doc().Paused && !s.r.config.Paused
-	if s.waitsFor = why; stage == "idle" && active && action.Verb == versions.Idle && s.foreign == "" {
-		s.waitsFor, s.waitEvent = "", "" // a repetition counts as news
+	active := s.mine() && !s.doc.Paused && !s.config.Paused
+	if set.waitsFor = why; stage == "idle" && active && action.Verb == versions.Idle && s.foreign == "" {
+		set.waitsFor, set.announcer.waiting = "", "" // a repetition counts as news
 	}
 	switch {
 	case stage == "idle":
-		return outcome{waits: true, again: s.idleFor(active)}, nil
+		return outcome{waits: true, again: s.idleFor(active)}
 	case !active:
-		return outcome{waits: true, again: -1}, nil
+		return outcome{waits: true, again: -1}
 	}
-	return outcome{waits: true, again: s.closedFor(action)}, nil
+	return outcome{waits: true, again: s.closedFor(action)}
 }
 
 // idleFor returns the time until an idle set is checked again; negative: after a change.
 func (s *step) idleFor(active bool) time.Duration {
 	again := time.Duration(-1)
-	if due := s.Schedule.next(s.ID, s.doc()); !due.IsZero() && active {
+	if due := s.set.Schedule.next(s.set.ID, s.doc); !due.IsZero() && active {
 		again = max(due.Sub(s.now), shortest)
 	}
-	if s.Actuator != nil {
+	if s.set.Actuator != nil {
 		again = sooner(again, verifiedFor)
 	}
 	if s.asksPolicy() {
-		again = sooner(again, s.annotatedAgain())
+		again = sooner(again, s.set.annotatedAgain())
 	}
-	if s.foreign != "" || len(s.unread) > 0 {
+	if s.foreign != "" || len(s.set.unread) > 0 {
 		again = sooner(again, longest)
 	}
 	return again
@@ -188,7 +162,7 @@ func (s *step) idleFor(active bool) time.Duration {
 
 // closedFor returns the time until a closed gate is checked again.
 func (s *step) closedFor(action versions.Action) time.Duration {
-	again := min(max(s.now.Sub(latest(s.doc()))/10, shortest), longest)
+	again := min(max(s.now.Sub(latest(s.doc))/10, shortest), longest)
 	if !action.Until.IsZero() { // by Conjur's clock
 		again = min(again, max(action.Until.Sub(s.now), 0)+time.Millisecond)
 	}

@@ -13,20 +13,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/internal/retry"
-	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/queue"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/targets"
 )
-
-// Client is the part of the Conjur client that a Rotator needs.
-type Client interface {
-	Conjur
-	Variable(ctx context.Context, id, etag string) conjur.Values
-	Resource(ctx context.Context, t *conjur.Token, id string) (conjur.Resource, conjur.Reading)
-	List(ctx context.Context, length, offset int, etag string) (conjur.Page, conjur.Reading)
-	Time(ctx context.Context) (time.Time, error)
-}
 
 // Changes reports the names of changed variables. With an error, the names are still
 // valid, but others may have changed too.
@@ -80,7 +70,6 @@ type Rotator struct {
 	once   bool
 	tried  time.Duration // how long an outside outcome counts as a fact
 	ledger ledger
-	warn   sync.Once       // about a server without compare-and-swap
 	queue  *queue.Queue    // made by Run and Once; its keys are the ids of sets
 	looked map[string]bool // sets that the poll has seen once
 	// unchecked is why the last check for changes by others failed; "" if it did not.
@@ -94,9 +83,6 @@ const (
 	onceRetries = 5
 	// longestBackoff limits the delay before a failed step is retried.
 	longestBackoff = 5 * time.Minute
-	// controlAgain is the time between checks for a control variable that could not be
-	// set.
-	controlAgain = 10 * time.Minute
 	// mostActs is the maximum number of outside acts in a step: one before the
 	// revocation, and three for the revocation.
 	mostActs = 4
@@ -117,7 +103,8 @@ func New(config Config) *Rotator {
 	}
 	for _, set := range config.Sets {
 		set.Policy.Owner, set.Policy.Outside = config.Owner, set.Actuator != nil
-		r.sets[set.ID] = newRotated(set, config.Conjur, r.server, config.Seen.step(set.ID))
+		s := newRotated(set, config, r.server)
+		r.sets[set.ID], r.ledger.sets = s, append(r.ledger.sets, s.stored)
 	}
 	for _, report := range config.Reports {
 		if s := r.sets[report.Set]; s != nil {
@@ -144,7 +131,9 @@ func (r *Rotator) start() {
 }
 
 // begin returns a step of a set.
-func (r *Rotator) begin(s *rotated) *step { return &step{rotated: s, r: r} }
+func (r *Rotator) begin(s *rotated) *step {
+	return &step{set: s, config: &r.config, ledger: &r.ledger, once: r.once, tried: r.tried, doc: versions.New(r.config.Owner)}
+}
 
 // Run rotates until ctx ends. It returns after the current steps have finished.
 func (r *Rotator) Run(ctx context.Context) {
@@ -230,7 +219,7 @@ func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration, err
 		r.config.Listener.Failed(s.ID, step.doing)
 	}
 	if s.failures >= 3 {
-		step.emitOnce(Event{Reason: EventFailed, Message: err.Error(), Warning: true})
+		s.announcer.emitOnce(Event{Reason: EventFailed, Message: err.Error(), Warning: true})
 	}
 	r.config.Log.Debug("A step with a set failed", zap.String("set", id), zap.Error(err))
 	return 0, err
@@ -284,7 +273,7 @@ func (r *Rotator) pollSets(ctx context.Context) {
 		switch id {
 		case s.ID: // each step reads it anyway
 		case versions.ControlOf(s.ID):
-			s.commanded.Store(true)
+			s.commands.arrived.Store(true)
 		default:
 			s.unmended.Store(true)
 		}

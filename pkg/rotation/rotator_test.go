@@ -261,11 +261,10 @@ func TestAStepCostsThreeRequests(t *testing.T) {
 			}
 			s.command("now", versions.Command{})
 			set := r.sets["jwt"]
-			set.commanded.Store(true)
-			if err := (&step{rotated: set, r: r, now: time.Now()}).readCommand(ctx); err != nil { // the poll says that there is one
+			set.commands.arrived.Store(true)
+			if err := set.commands.update(ctx, time.Now()); err != nil { // the poll says that there is one
 				t.Fatal(err)
 			}
-			set.commanded.Store(false)
 			for steps := 0; ; steps++ {
 				before := s.doc().Step
 				s.ResetCounts()

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,15 @@ type Conjur interface {
 	SetAll(ctx context.Context, values []conjur.NewValue) error
 	Set(ctx context.Context, id string, value secret.Value) error
 	Check(ctx context.Context, t *conjur.Token, id, privilege string) conjur.Reading
+}
+
+// Client is the part of the Conjur client that a Rotator needs.
+type Client interface {
+	Conjur
+	Variable(ctx context.Context, id, etag string) conjur.Values
+	Resource(ctx context.Context, t *conjur.Token, id string) (conjur.Resource, conjur.Reading)
+	List(ctx context.Context, length, offset int, etag string) (conjur.Page, conjur.Reading)
+	Time(ctx context.Context) (time.Time, error)
 }
 
 // Errors of a set. They are wrapped.
@@ -81,6 +91,7 @@ type server struct {
 	// begin. On a server without compare-and-swap, nothing is written before it.
 	from  atomic.Int64
 	begin time.Time
+	warn  sync.Once // about a server without compare-and-swap
 }
 
 // quiet forbids writes of sets for a while, on a server without compare-and-swap.
@@ -311,8 +322,12 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 	return nil
 }
 
-// Status returns the status of the set.
-func (s Set) Status(ctx context.Context) Report {
-	held, err := s.readNewest(ctx)
-	return s.report(held, err)
+// publish writes published values.
+func publish(ctx context.Context, client Conjur, values []conjur.NewValue) error {
+	for _, v := range values {
+		if err := client.Set(ctx, v.ID, v.Value); err != nil {
+			return fmt.Errorf("%q is not published: %w", v.ID, err)
+		}
+	}
+	return nil
 }

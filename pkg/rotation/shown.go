@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
@@ -52,26 +51,11 @@ type Unread struct {
 	Why       string    `json:"why"`
 }
 
-// shown returns what the targets show of a set; nil if no targets are known.
-func (r *Rotator) shown(ctx context.Context, set string) ([]Shown, error) {
-	if r.config.Targets == nil {
-		return nil, nil
-	}
-	shown, err := r.config.Targets.Shown(ctx, set)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read which step its Secrets show: %w", err)
-	}
-	return append([]Shown{}, shown...), nil
-}
-
-// showing returns the namespaces that show the set; nil means unknown.
-func (s *step) showing() (namespaces []string) {
-	if s.shown == nil {
-		return nil
-	}
-	namespaces = []string{}
-	for _, target := range s.shown {
-		if target.Counts(s.doc()) {
+// namespacesOf returns the namespaces that show a set.
+func namespacesOf(shown []Shown, doc *versions.Document) []string {
+	namespaces := []string{}
+	for _, target := range shown {
+		if target.Counts(doc) {
 			namespaces = append(namespaces, target.Namespace)
 		}
 	}
@@ -79,34 +63,15 @@ func (s *step) showing() (namespaces []string) {
 	return slices.Compact(namespaces)
 }
 
-// nameUnread records which targets can no longer be read. One Event names them.
-func (s *step) nameUnread() {
-	s.unread = nil
-	var names []string
-	for _, target := range s.shown {
-		if target.Unread != "" && target.Counts(s.doc()) {
-			s.unread = append(s.unread, target)
-			names = append(names, fmt.Sprintf("%s: %s", target, target.Unread))
-		}
-	}
-	if is := brief.List(names); is != s.unreadEvent && !s.r.config.Paused {
-		if s.unreadEvent = is; is != "" {
-			s.emit(Event{Reason: EventWaiting, Warning: true, Message: "Syncer cannot follow what shows the set: " + is + "; a new version waits a while for it, and no version is retired before"})
-		}
-	}
-}
-
-// unnoted reports whether the set, if this process may change it, lacks a namespace that
-// shows it. A later process that cannot read the namespace must know about it.
-func (s *step) unnoted() bool {
-	showing := s.showing()
-	return s.held.Document != nil && showing != nil && s.mine() && !s.doc().Paused && !s.doc().Noted(showing)
+// unread returns the targets of a set that can no longer be read.
+func unread(shown []Shown, doc *versions.Document) []Shown {
+	return slices.DeleteFunc(slices.Clone(shown), func(target Shown) bool { return target.Unread == "" || !target.Counts(doc) })
 }
 
 // reportUnread returns the targets that can no longer be read: for each namespace, the
 // oldest problem.
-func (s *step) reportUnread() (all []Unread) {
-	for _, target := range s.unread {
+func reportUnread(unread []Shown) (all []Unread) {
+	for _, target := range unread {
 		i := slices.IndexFunc(all, func(u Unread) bool { return u.Namespace == target.Namespace })
 		switch {
 		case i < 0:
@@ -117,4 +82,16 @@ func (s *step) reportUnread() (all []Unread) {
 	}
 	slices.SortFunc(all, func(a, b Unread) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return all
+}
+
+// readShown returns what the targets show of a set; nil if no targets are known.
+func readShown(ctx context.Context, targets Targets, set string) ([]Shown, error) {
+	if targets == nil {
+		return nil, nil
+	}
+	shown, err := targets.Shown(ctx, set)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read which step its Secrets show: %w", err)
+	}
+	return append([]Shown{}, shown...), nil
 }

@@ -272,8 +272,7 @@ func TestACommandGetsFewReasons(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
-	step := r.begin(r.sets["jwt"])
-	step.now, step.held = time.Now(), Held{Document: versions.New("me"), read: time.Now()}
+	commands := &r.sets["jwt"].commands
 	s.Set("jwt/control", noCommand)
 	set := Set{Conjur: s.reader, ID: "jwt"}
 	if err := set.Steer(t.Context(), versions.Command{Verb: "now", At: time.Now()}); err != nil {
@@ -283,10 +282,10 @@ func TestACommandGetsFewReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step.control = sent
+	commands.last = sent
 	for i := range 3 * mostWaits {
-		step.explain(t.Context(), fmt.Sprint(strings.Repeat("<", 2*maxWaits), i%2, i))
-		step.explain(t.Context(), strings.Repeat("a", i))
+		commands.explain(t.Context(), fmt.Sprint(strings.Repeat("<", 2*maxWaits), i%2, i))
+		commands.explain(t.Context(), strings.Repeat("a", i))
 	}
 	is, err := set.readControl(t.Context())
 	if err != nil || is.at != sent.at+mostWaits || is.ID != sent.ID {

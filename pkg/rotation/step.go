@@ -6,21 +6,25 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 // step is one step of a set, with the knowledge that lasts for the step.
 type step struct {
-	*rotated
-	r   *Rotator
-	now time.Time // by Conjur's clock
+	set    *rotated
+	config *Config
+	ledger *ledger
+	once   bool          // only what is possible now is done
+	tried  time.Duration // how long an outside outcome counts as a fact
 
+	now     time.Time          // by Conjur's clock
 	held    Held               // as it was read
+	doc     *versions.Document // that of held; empty if the set has not begun
 	wrote   *versions.Document // nil: nothing was written
+	answer  *versions.Entry    // what the sender of the command must be told; nil: nothing
 	shown   []Shown            // what the targets show of it; nil: unknown
 	facts   versions.Facts
 	gates   gates
@@ -30,99 +34,82 @@ type step struct {
 	known   time.Time // when the first outcome outside was known
 }
 
-// holdError says why the set must wait although an action is due.
-type holdError struct {
-	why   string
-	until time.Time
-	// foreign means that a variable which the set publishes or adopts does not belong to
-	// it. Somebody else changes the variable, or controls rotation with it.
-	foreign bool
-}
+const (
+	// answer is the action that answers a command.
+	answer versions.Verb = "answer"
+	// pausedWhy is the reason of a wait.
+	pausedWhy = "rotation.paused is set"
+)
 
-func (e *holdError) Error() string { return e.why }
-
-// run takes the step: it looks at the set, decides which action is due, acts, and
-// records the status. After an act outside with a known outcome, it decides again.
-func (s *step) run(ctx context.Context) (o outcome, err error) {
-	defer func() { s.record(ctx, err) }()
-	if answered, err := s.gatherFacts(ctx); answered || err != nil {
-		return outcome{}, err
-	}
-	for {
-		action := s.decide()
-		if err := s.mendBefore(ctx, action); err != nil {
-			return s.hold(err)
-		}
-		done, err := s.act(ctx, action)
+// run takes the step: it looks at the set, decides which action is due, acts, and reports.
+// One action is one write, which is settled before it is reported. Each act outside is
+// written to the set before. If its outcome is known, the step decides again.
+func (s *step) run(ctx context.Context) (outcome, error) {
+	var action versions.Action
+	err := s.look(ctx)
+	for done := false; !done && err == nil; {
 		switch {
-		case err != nil:
-			return s.hold(err)
-		case action.Verb == versions.Wait, action.Verb == versions.Idle:
-			return s.wait(action)
-		case done:
-			return outcome{}, nil
+		case s.answer != nil:
+			action = versions.Action{Verb: answer}
+		case s.config.Paused:
+			action = versions.Action{Verb: versions.Wait, Why: pausedWhy}
+		case s.unnoted():
+			action = versions.Action{Verb: versions.Write, Doc: s.doc.NoteAlone(namespacesOf(s.shown, s.doc), versions.Entry{At: s.now})}
+		default:
+			action = s.next()
 		}
+		done, err = s.act(ctx, action)
 	}
+	return s.report(ctx, action, err)
 }
-
-// gatherFacts reads the command, the annotations and the set, and gathers the other facts.
-// It reports whether it answered a command; then the step is over.
-func (s *step) gatherFacts(ctx context.Context) (answered bool, err error) {
-	s.doing = "read"
-	if s.now, err = s.r.now(ctx); err != nil {
-		return false, err
-	}
-	if s.commanded.Swap(false) || !s.hasControl && time.Since(s.controlRead) > controlAgain {
-		if err := s.readCommand(ctx); err != nil {
-			s.commanded.Store(true)
-			return false, err
-		}
-	}
-	if err := s.readAnnotations(ctx); err != nil {
-		return false, err
-	}
-	if err := s.readSet(ctx); err != nil {
-		return false, err
-	}
-	if err := s.r.config.Seen.recordStep(s.ID, s.seen); err != nil {
-		return false, err
-	}
-	if answered, err := s.answer(ctx); answered || err != nil || s.r.config.Paused {
-		return answered, err
-	}
-	if err := s.gather(ctx); err != nil {
-		return false, err
-	}
-	return s.refuse(ctx)
-}
-
-// decide returns the due action.
-func (s *step) decide() versions.Action {
-	switch {
-	case s.r.config.Paused:
-		return versions.Action{Verb: versions.Wait, Why: pausedWhy}
-	case s.unnoted():
-		return versions.Action{Verb: versions.Write, Doc: s.doc().NoteAlone(s.showing(), versions.Entry{At: s.now})}
-	}
-	return s.next()
-}
-
-// pausedWhy is the reason of a wait.
-const pausedWhy = "rotation.paused is set"
 
 // next returns the due action of the set. If the set is idle, a fault of its policy takes
 // precedence as the reason.
 func (s *step) next() versions.Action {
-	action := versions.Next(s.doc(), s.Policy, s.facts)
-	if action.Verb == versions.Idle && s.unclear != "" {
-		return versions.Action{Verb: versions.Wait, Why: s.unclear}
+	action := versions.Next(s.doc, s.set.Policy, s.facts)
+	if action.Verb == versions.Idle && s.set.unclear != "" {
+		return versions.Action{Verb: versions.Wait, Why: s.set.unclear}
 	}
 	return action
 }
 
-// now returns the time of Conjur's clock.
-func (r *Rotator) now(ctx context.Context) (time.Time, error) {
-	now, err := r.config.Conjur.Time(ctx)
+// look reads the command, the annotations and the set, and gathers the other facts. A
+// command that has its outcome is answered first.
+func (s *step) look(ctx context.Context) (err error) {
+	s.doing = "read"
+	if s.now, err = readClock(ctx, s.config.Conjur); err != nil {
+		return err
+	}
+	if err := s.set.commands.update(ctx, s.now); err != nil {
+		return err
+	}
+	if err := s.readAnnotations(ctx); err != nil {
+		return err
+	}
+	if err := s.readSet(ctx); err != nil {
+		return err
+	}
+	if err := s.config.Seen.recordStep(s.set.ID, s.set.seen); err != nil {
+		return err
+	}
+	if e, ok := s.doc.Answer(s.set.commands.last.ID); ok && s.set.commands.last.Answer == "" && s.owned() {
+		s.answer = &e
+	}
+	if s.answer != nil || s.config.Paused {
+		return nil
+	}
+	if err := s.gatherFacts(ctx); err != nil {
+		return err
+	}
+	if why := s.refuses(); why != "" {
+		s.answer = &versions.Entry{What: "refused: " + why, Refused: true}
+	}
+	return nil
+}
+
+// readClock returns the time of Conjur's clock.
+func readClock(ctx context.Context, client Client) (time.Time, error) {
+	now, err := client.Time(ctx)
 	switch {
 	case err != nil:
 		return now, err
@@ -134,39 +121,57 @@ func (r *Rotator) now(ctx context.Context) (time.Time, error) {
 
 // readSet reads the set again.
 func (s *step) readSet(ctx context.Context) error {
-	held, err := s.set.readNewest(ctx)
+	held, err := s.set.stored.readNewest(ctx)
 	if err != nil {
 		return err
 	}
-	s.held, s.begun = held, held.Document != nil
-	s.seen = max(s.seen, s.doc().Step)
+	if s.held, s.set.begun = held, held.Document != nil; s.set.begun {
+		s.doc = held.Document
+	}
+	s.set.seen = max(s.set.seen, s.doc.Step)
 	return nil
 }
 
-// doc returns the set as it was read; empty if the set has not begun.
-func (s *step) doc() *versions.Document {
-	if s.held.Document == nil {
-		return versions.New(s.Policy.Owner)
+// readAnnotations periodically reads the annotations of the variables that a set publishes
+// to. While the annotations have a fault, no version begins.
+func (s *step) readAnnotations(ctx context.Context) error {
+	set := s.set
+	if !s.asksPolicy() || !set.annotated.IsZero() && time.Since(set.annotated) < set.annotatedAgain() {
+		return nil
 	}
-	return s.held.Document
+	w, unclear, err := readWanted(ctx, s.config.Conjur, slices.Sorted(maps.Keys(set.Publish)))
+	if err != nil {
+		return err
+	}
+	set.Plan, set.annotated, set.unclear = set.configured, time.Now(), unclear
+	if unclear != "" {
+		set.announcer.emitOnce(Event{Reason: EventWaiting, Message: unclear, Warning: true})
+	} else {
+		w.fill(&set.Plan)
+	}
+	return nil
 }
+
+// asksPolicy reports whether annotations influence a set.
+func (s *step) asksPolicy() bool { return s.config.FromPolicy && len(s.set.Publish) > 0 }
+
+// owned reports whether this controller is the owner of the set.
+func (s *step) owned() bool { return s.doc.Owner == s.set.Policy.Owner }
 
 // mine reports whether this process may change the set: it is the owner, and no later
 // step was delivered. Otherwise only a "claim" counts.
-func (s *step) mine() bool {
-	return s.doc().Owner == s.Policy.Owner && s.seen <= s.doc().Step
-}
+func (s *step) mine() bool { return s.owned() && s.set.seen <= s.doc.Step }
 
-// gather gathers the known facts beside the set.
-func (s *step) gather(ctx context.Context) (err error) {
-	doc, f := s.doc(), &s.facts
-	s.ahead = doc.Ahead(s.now)
-	*f = versions.Facts{Now: s.now, Seen: s.seen, Shown: map[string]bool{}, Tried: map[versions.Try]bool{}}
-	if s.control.Answer == "" {
-		f.Command = s.control.Command
+// gatherFacts gathers the known facts beside the set.
+func (s *step) gatherFacts(ctx context.Context) (err error) {
+	set, f := s.set, &s.facts
+	set.ahead = s.doc.Ahead(s.now)
+	*f = versions.Facts{Now: s.now, Seen: set.seen, Shown: map[string]bool{}, Tried: map[versions.Try]bool{}}
+	if set.commands.last.Answer == "" {
+		f.Command = set.commands.last.Command
 	}
-	if s.r.config.Targets != nil {
-		if s.shown, err = s.r.shown(ctx, s.ID); err != nil {
+	if s.config.Targets != nil {
+		if s.shown, err = readShown(ctx, s.config.Targets, set.ID); err != nil {
 			return err
 		}
 		for _, target := range s.shown {
@@ -175,75 +180,57 @@ func (s *step) gather(ctx context.Context) (err error) {
 		}
 		s.nameUnread()
 	}
-	s.seen = f.Seen
+	set.seen = f.Seen
 	if !s.mine() {
 		return nil // only a command counts
 	}
-	s.watch()
-	s.r.ledger.recordBegun(s.ID, doc, s.now, false)
-	if doc.Paused {
+	set.watch(s.doc)
+	s.ledger.recordBegun(set.ID, s.doc, s.now, false)
+	if s.doc.Paused {
 		return nil // consumers are not asked in this state
 	}
-	due := s.Schedule.next(s.ID, doc)
+	due := set.Schedule.next(set.ID, s.doc)
 	f.Due = !due.IsZero() && !s.now.Before(due)
-	if f.Barred = s.unclear; f.Barred == "" {
-		f.Barred = s.r.ledger.barred(&s.Plan, doc, s.now, false)
+	if f.Barred = set.unclear; f.Barred == "" {
+		f.Barred = s.ledger.barred(&set.Plan, s.doc, s.now, false)
 	}
-	s.gates = s.askConsumers(ctx)
+	s.gates = set.askConsumers(ctx, s.doc, s.shown)
 	f.Introduced, f.Left = s.gates.introduced, s.gates.left
 	return nil
 }
 
-// annotatedFor is how long the annotations stay valid after they were read, unless they
-// have a fault.
-const annotatedFor = 10 * time.Minute
-
-// annotatedAgain returns the time until the annotations are read again.
-func (s *step) annotatedAgain() time.Duration {
-	if s.unclear != "" {
-		return longest
+// nameUnread records which targets can no longer be read. One Event names them.
+func (s *step) nameUnread() {
+	set := s.set
+	set.unread = unread(s.shown, s.doc)
+	var names []string
+	for _, target := range set.unread {
+		names = append(names, fmt.Sprintf("%s: %s", target, target.Unread))
 	}
-	return annotatedFor
+	if is := brief.List(names); is != set.unreadEvent && !s.config.Paused {
+		if set.unreadEvent = is; is != "" {
+			set.announcer.emit(Event{Reason: EventWaiting, Warning: true, Message: "Syncer cannot follow what shows the set: " + is + "; a new version waits a while for it, and no version is retired before"})
+		}
+	}
 }
 
-// asksPolicy reports whether annotations influence a set.
-func (s *step) asksPolicy() bool { return s.r.config.FromPolicy && len(s.Publish) > 0 }
-
-// readAnnotations periodically reads the annotations of the variables that a set publishes
-// to. While the annotations have a fault, no version begins.
-func (s *step) readAnnotations(ctx context.Context) error {
-	if !s.asksPolicy() || !s.annotated.IsZero() && time.Since(s.annotated) < s.annotatedAgain() {
-		return nil
-	}
-	var all wanted
-	var problems []string
-	for _, id := range slices.Sorted(maps.Keys(s.Publish)) {
-		about, reading := s.r.config.Conjur.Resource(ctx, nil, id)
-		if reading.Form != conjur.Given {
-			return fmt.Errorf("cannot read the annotations of %q: %w", id, reading.Err)
-		}
-		w, wrong := parseAnnotations(about)
-		for _, problem := range wrong {
-			problems = append(problems, fmt.Sprintf("%q: %s", id, problem))
-		}
-		all = all.and(w)
-	}
-	s.annotated, s.unclear = time.Now(), strings.Join(problems, "; ")
-	if s.Plan = s.configured; s.unclear == "" {
-		all.fill(&s.Plan)
-		return nil
-	}
-	s.emitOnce(Event{Reason: EventWaiting, Message: s.unclear, Warning: true})
-	return nil
+// unnoted reports whether the set, if this process may change it, lacks a namespace that
+// shows it. A later process that cannot read the namespace must know about it.
+func (s *step) unnoted() bool {
+	return s.held.Document != nil && s.shown != nil && s.mine() && !s.doc.Paused && !s.doc.Noted(namespacesOf(s.shown, s.doc))
 }
 
-// watch records since when this process has seen versions without consumers.
-func (s *step) watch() {
-	for _, v := range s.doc().Versions {
-		if v.State != versions.Retiring || v.Left.IsZero() {
-			delete(s.watched, v.ID)
-		} else if s.watched[v.ID].IsZero() {
-			s.watched[v.ID] = time.Now()
-		}
+// refuses returns why the set cannot obey the pending command while it is paused, or while
+// a later step was delivered. In these states nothing is written to the set. A command
+// that stayed pending would block "resume" and "claim".
+func (s *step) refuses() (why string) {
+	verb := s.set.commands.last.Verb
+	switch {
+	case !s.owned() || !s.set.commands.last.pending(s.now) || verb == "claim":
+	case !s.mine():
+		return `the set waits for "claim"`
+	case s.doc.Paused && verb != "pause" && verb != "resume":
+		return `the set is paused; "resume" it first`
 	}
+	return ""
 }

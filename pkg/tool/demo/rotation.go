@@ -202,7 +202,7 @@ func (s *shop) play(ctx context.Context, narrator *narration) error {
 }
 
 func (s *shop) until(ctx context.Context, what string, is func(rotation.Report) bool) error {
-	for !is(rotation.Set{Conjur: s.client, ID: keySet}.Status(ctx)) {
+	for !is(rotation.Hand{Set: rotation.Set{Conjur: s.client, ID: keySet}}.Status(ctx)) {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
