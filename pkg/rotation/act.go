@@ -73,10 +73,7 @@ func (s *step) act(ctx context.Context, action versions.Action) (done bool, err 
 
 // checkMake returns nil if a version may be made now. The ledger then counts it.
 func (s *step) checkMake(ctx context.Context) error {
-	if err := s.set.publisher.checkVacant(ctx, s.doc); err != nil {
-		return err
-	}
-	if err := s.set.publisher.checkAlone(ctx); err != nil {
+	if err := s.set.publisher.checkFree(ctx, s.doc); err != nil {
 		return err
 	}
 	if err := s.ledger.readOthers(ctx, s.now); err != nil {
@@ -105,38 +102,32 @@ func (s *step) checkWatched(next *versions.Document) error {
 func (s *step) make(ctx context.Context, action versions.Action) error {
 	s.doing = string(versions.Make)
 	doc := s.doc
-	parts := map[string]secret.Value{}
+	var prepared map[string]secret.Value
 	if preparer, ok := s.set.Actuator.(actuators.Preparer); ok {
-		prepared, err := preparer.Prepare(ctx, doc)
-		if err != nil {
+		var err error
+		if prepared, err = preparer.Prepare(ctx, doc); err != nil {
 			return fmt.Errorf("no version can begin: %w", err)
 		}
-		maps.Copy(parts, prepared)
 	}
 	generated, since, err := s.generate(ctx)
 	if err != nil {
 		return err
 	}
-	for name, part := range generated {
-		if _, decided := parts[name]; !decided {
-			parts[name] = part
-		}
-	}
+	parts := map[string]secret.Value{}
+	maps.Copy(parts, generated)
+	maps.Copy(parts, prepared)
 	if s.set.Actuator == nil { // otherwise the outside may supply some parts
 		if err := sameParts(doc, parts); err != nil {
 			return err
 		}
 	}
-	next := doc.Make(action.Version, parts, s.set.Policy.Outside, versions.Entry{At: s.now, Command: action.Command, Reason: s.reason(action.Command)})
+	by := versions.Entry{At: s.now, Command: action.Command}
+	if by.Command != "" {
+		by.Reason = s.set.commands.last.Reason
+	}
+	next := doc.Make(action.Version, parts, s.set.Policy.Outside, by)
 	next.Versions[0].Made = since
 	return s.write(ctx, next)
-}
-
-func (s *step) reason(command string) string {
-	if command == "" {
-		return ""
-	}
-	return s.set.commands.last.Reason
 }
 
 // generate makes the parts of a version and returns the time since when they exist. The
@@ -187,17 +178,15 @@ func (s *step) adopt(ctx context.Context) (parts map[string]secret.Value, since 
 	return parts, since.UTC(), nil
 }
 
-// write writes the set and the values that it publishes, and emits the Event for the
-// step.
+// write writes the set and the values that it publishes.
 func (s *step) write(ctx context.Context, next *versions.Document) error {
 	s.doing = string(versions.Write)
-	before := s.doc
 	others, err := s.publishedWith(ctx, next)
 	defer wipe(others)
 	if err != nil {
 		return err
 	}
-	if next.Claimed != before.Claimed {
+	if next.Claimed != s.doc.Claimed {
 		s.set.verified = time.Time{}
 	}
 	if s.shown != nil {
@@ -210,22 +199,13 @@ func (s *step) write(ctx context.Context, next *versions.Document) error {
 			s.config.Log.Warn("This server has no compare-and-swap, and there is no Lease: let only this process rotate the sets of its owner", zap.String("owner", s.config.Owner))
 		})
 	}
-	switch {
-	case errors.Is(err, ErrUncertain):
+	if errors.Is(err, ErrUncertain) {
 		s.set.stored.server.quiet(s.config.Quiet)
-		s.set.unmended.Store(true)
-		return err
-	case err != nil:
+	}
+	if err != nil {
 		s.set.unmended.Store(len(s.set.Publish) > 0)
-		return err
 	}
-	for _, e := range changes(before, next, s.refusal) {
-		if e.Result == ResultPromoted || e.Result == ResultDropped {
-			s.ledger.outcome(&s.set.Plan, e.Result == ResultPromoted)
-		}
-		s.set.announcer.emit(e)
-	}
-	return nil
+	return err
 }
 
 // mintedAnew reports whether the outside has minted parts that a version does not have.
@@ -317,9 +297,6 @@ func (s *step) mendBefore(ctx context.Context, action versions.Action) error {
 	if err != nil {
 		s.set.unmended.Store(true)
 	}
-	if hold, ok := errors.AsType[*holdError](err); ok {
-		return &holdError{why: hold.why, until: hold.until, foreign: true}
-	}
 	return err
 }
 
@@ -369,16 +346,14 @@ func promotes(doc, next *versions.Document) bool {
 // without a value. If that rotator runs, it must change the login before a consumer has
 // it.
 func (s *step) checkPromote(ctx context.Context, next *versions.Document) error {
-	was, used := s.doc.Primary()
-	is, _ := next.Primary()
-	if was.ID == is.ID {
+	if !promotes(s.doc, next) {
 		return nil
 	}
 	newest, err := s.set.publisher.annotatedNumbers(ctx)
 	if err != nil || len(newest) == 0 {
 		return err
 	}
-	if !used && slices.Contains(slices.Collect(maps.Values(newest)), 0) {
+	if _, used := s.doc.Primary(); !used && slices.Contains(slices.Collect(maps.Values(newest)), 0) {
 		s.doing = "publish"
 		if err := s.set.publisher.checkVacant(ctx, s.doc); err != nil {
 			return err

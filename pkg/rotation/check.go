@@ -38,16 +38,7 @@ func (r *Rotator) Look(ctx context.Context) []Report {
 
 // inspect finds out why a set waits.
 func (r *Rotator) inspect(ctx context.Context, s *step) (err error) {
-	s.now, err = readClock(ctx, r.config.Conjur)
-	if err == nil {
-		err = s.readAnnotations(ctx)
-	}
-	if err == nil {
-		err = s.readSet(ctx)
-	}
-	if err == nil {
-		err = s.gatherFacts(ctx)
-	}
+	err = inOrder(ctx, s.readClock, s.readAnnotations, s.readSet, s.gatherFacts)
 	if err = cmp.Or(err, s.gates.unknown); err != nil {
 		return err
 	}
@@ -155,8 +146,8 @@ func (r *Rotator) checkSetup(ctx context.Context, s *step) (problems []string) {
 	if err != nil {
 		add("%v", err)
 	}
-	if now, err := readClock(ctx, r.config.Conjur); err == nil {
-		if ahead := s.doc.Ahead(now); ahead != "" {
+	if err := s.readClock(ctx); err == nil {
+		if ahead := s.doc.Ahead(s.now); ahead != "" {
 			add("%s", ahead)
 		}
 	}

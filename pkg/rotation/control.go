@@ -246,7 +246,7 @@ func (c *commands) begin(ctx context.Context) error {
 		c.declared = true
 	case errors.Is(err, ErrConflict):
 		return errors.New("a command came just now")
-	case forbidden(err):
+	case nothingWritten(err):
 		c.warnUndeclared()
 		return nil
 	}
@@ -257,13 +257,6 @@ func (c *commands) warnUndeclared() {
 	c.events.emit(Event{Reason: EventWaiting, Message: fmt.Sprintf("commands are not possible: %q is not declared, or this identity may not update it", versions.ControlOf(c.set.ID)), Warning: true})
 }
 
-// forbidden reports whether an answer to a write proves that nothing was written.
-func forbidden(err error) bool {
-	var refused *conjur.RefusedError
-	var answered *conjur.StatusError
-	return errors.As(err, &refused) || errors.As(err, &answered) && answered.Status < http.StatusInternalServerError
-}
-
 // answer tells the sender of the last command its outcome, which is a line of the set's log.
 func (c *commands) answer(ctx context.Context, e versions.Entry) error {
 	answered := c.last
@@ -272,7 +265,7 @@ func (c *commands) answer(ctx context.Context, e versions.Entry) error {
 	switch {
 	case errors.Is(err, ErrConflict):
 		c.arrived.Store(true)
-	case err != nil && !forbidden(err): // no right: nothing waits for the answer
+	case err != nil && !nothingWritten(err): // no right: nothing waits for the answer
 		return fmt.Errorf("the answer to a command: %w", err)
 	}
 	c.last = answered

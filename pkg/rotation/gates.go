@@ -90,10 +90,10 @@ func (p *Plan) unused(ctx context.Context, v versions.Version) (Answer, error) {
 		return Answer{Open: true}, nil
 	}
 	who, err := user.InUse(ctx, v)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Answer{}, fmt.Errorf("cannot determine who uses %s: %w", v.ID, err)
-	}
-	if len(who) == 0 {
+	case len(who) == 0:
 		return Answer{Open: true}, nil
 	}
 	return Answer{Waits: fmt.Sprintf("%s is used by %s", v.ID, brief.List(who)), InUse: true}, nil

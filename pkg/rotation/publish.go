@@ -15,8 +15,8 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// publisher publishes the values of a set to variables of their own, and adopts such
-// values. It overwrites nothing that belongs to somebody else.
+// publisher publishes the values of a set to other variables, and adopts values from
+// them. It overwrites nothing that belongs to somebody else.
 type publisher struct {
 	conjur  Client
 	publish map[string]render.Published // by the variable's id
@@ -52,10 +52,7 @@ func (p publisher) mend(ctx context.Context, doc *versions.Document) error {
 	if err != nil || len(values) == 0 {
 		return err
 	}
-	if err := p.checkVacant(ctx, doc); err != nil {
-		return err
-	}
-	if err := p.checkAlone(ctx); err != nil {
+	if err := p.checkFree(ctx, doc); err != nil {
 		return err
 	}
 	return publish(ctx, p.conjur, values)
@@ -82,6 +79,14 @@ func (p publisher) outdated(ctx context.Context, doc *versions.Document) (outdat
 		}
 	}
 	return outdated, nil
+}
+
+// checkFree returns nil if the variables of a set may be written.
+func (p publisher) checkFree(ctx context.Context, doc *versions.Document) error {
+	if err := p.checkVacant(ctx, doc); err != nil {
+		return err
+	}
+	return p.checkAlone(ctx)
 }
 
 // checkVacant returns nil if publishing and adopting overwrite and copy no variable that

@@ -65,14 +65,17 @@ type outcome struct {
 	again time.Duration // when to check the set again; negative: after a change
 }
 
-// report reports the result of the step: what the set waits for, what the poll must check,
-// the status of the set. Then it clears everything that was read or made.
+// report tells operators, the poll and the sender of a command what the step did, or what
+// the set waits for. Then it clears everything that was read or made.
 func (s *step) report(ctx context.Context, action versions.Action, err error) (o outcome, _ error) {
 	if hold, ok := errors.AsType[*holdError](err); ok {
 		if hold.foreign {
 			s.foreign = hold.why
 		}
 		action, err = versions.Action{Verb: versions.Wait, Why: hold.why, Until: hold.until}, nil
+	}
+	if err == nil && s.wrote != nil {
+		s.announce()
 	}
 	if err == nil && (action.Verb == versions.Wait || action.Verb == versions.Idle) {
 		o = s.wait(action)
@@ -103,6 +106,16 @@ func (s *step) report(ctx context.Context, action versions.Action, err error) (o
 		}
 	}
 	return o, err
+}
+
+// announce emits the Events for a write that holds, and records their results.
+func (s *step) announce() {
+	for _, e := range changes(s.doc, s.wrote, s.refusal) {
+		if e.Result == ResultPromoted || e.Result == ResultDropped {
+			s.ledger.outcome(&s.set.Plan, e.Result == ResultPromoted)
+		}
+		s.set.announcer.emit(e)
+	}
 }
 
 // status returns the status of a set, as far as it was read. The set need not have begun,
@@ -144,20 +157,23 @@ func (s *step) wait(action versions.Action) outcome {
 
 // idleFor returns the time until an idle set is checked again; negative: after a change.
 func (s *step) idleFor(active bool) time.Duration {
-	again := time.Duration(-1)
+	var times []time.Duration
 	if due := s.set.Schedule.next(s.set.ID, s.doc); !due.IsZero() && active {
-		again = max(due.Sub(s.now), shortest)
+		times = append(times, max(due.Sub(s.now), shortest))
 	}
 	if s.set.Actuator != nil {
-		again = sooner(again, verifiedFor)
+		times = append(times, verifiedFor)
 	}
 	if s.asksPolicy() {
-		again = sooner(again, s.set.annotatedAgain())
+		times = append(times, s.set.annotatedAgain())
 	}
 	if s.foreign != "" || len(s.set.unread) > 0 {
-		again = sooner(again, longest)
+		times = append(times, longest)
 	}
-	return again
+	if len(times) == 0 {
+		return -1
+	}
+	return slices.Min(times)
 }
 
 // closedFor returns the time until a closed gate is checked again.
@@ -170,13 +186,6 @@ func (s *step) closedFor(action versions.Action) time.Duration {
 		again = min(again, max(time.Until(s.gates.until), 0)+time.Millisecond)
 	}
 	return again
-}
-
-func sooner(a, b time.Duration) time.Duration {
-	if a < 0 {
-		return b
-	}
-	return min(a, b)
 }
 
 // latest returns when the set changed last.

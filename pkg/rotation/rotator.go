@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -72,8 +73,8 @@ type Rotator struct {
 	ledger ledger
 	queue  *queue.Queue    // made by Run and Once; its keys are the ids of sets
 	looked map[string]bool // sets that the poll has seen once
-	// unchecked is why the last check for changes by others failed; "" if it did not.
-	unchecked string
+	// unchecked means that the last check for changes by others failed.
+	unchecked bool
 }
 
 const (
@@ -260,7 +261,10 @@ func (r *Rotator) pollSets(ctx context.Context) {
 	}
 	changed, err := r.config.Changes.Changed(ctx, ids)
 	if ctx.Err() == nil {
-		r.noteUnchecked(err)
+		if err != nil && !r.unchecked {
+			r.config.Log.Warn("Some sets could not be checked for changes by others", zap.Error(err))
+		}
+		r.unchecked = err != nil
 	}
 	for _, id := range ids { // changes before the first look are unknown
 		if err == nil && !r.looked[id] {
@@ -279,18 +283,6 @@ func (r *Rotator) pollSets(ctx context.Context) {
 		}
 		r.enqueue("poll", s.ID)
 	}
-}
-
-// noteUnchecked logs why sets could not be checked, once while it lasts.
-func (r *Rotator) noteUnchecked(err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != "" && r.unchecked == "" {
-		r.config.Log.Warn("Some sets could not be checked for changes by others", zap.Error(err))
-	}
-	r.unchecked = text
 }
 
 // Delivered schedules an early check of a set if a namespace shows the set but the set
@@ -314,3 +306,93 @@ func (r *Rotator) Reports() (reports []Report) {
 	}
 	return reports
 }
+
+// rotated is a set with its plan, and the knowledge between two steps. Only the goroutine
+// that holds the set's key uses it; other goroutines use only the atomic fields.
+type rotated struct {
+	Plan            // in effect: with the settings from policy
+	configured Plan // without them
+	stored     Set
+	commands   commands
+	publisher  publisher
+	announcer  announcer
+
+	unmended   atomic.Bool              // a published value may have changed
+	moved      atomic.Bool              // other namespaces may show it
+	polled     atomic.Pointer[[]string] // the variables that the poll checks
+	namespaces atomic.Pointer[[]string] // the noted namespaces; nil: unknown
+	report     atomic.Pointer[Report]
+
+	begun       bool                 // the variable had a value at the last read
+	seen        uint64               // the highest step
+	annotated   time.Time            // when the annotations were read
+	unclear     string               // their faults
+	verified    time.Time            // when the primary was last used successfully
+	watched     map[string]time.Time // since when this process has seen a version without consumers
+	unread      []Shown              // targets that show it but can no longer be read
+	unreadEvent string               // the last Event that named them
+	ahead       string               // which version has a time in the future
+	waitsFor    string               // why it waits; empty: it does not
+	failures    int                  // in a row
+	err         error                // of the last step
+}
+
+// newRotated returns a set of which nothing is known yet.
+func newRotated(plan Plan, config Config, server *server) *rotated {
+	s := &rotated{
+		Plan: plan, configured: plan, stored: Set{Conjur: config.Conjur, ID: plan.ID, server: server},
+		publisher: publisher{conjur: config.Conjur, publish: plan.Publish, adopt: plan.Adopt, calm: min(config.Calm, config.Timeout/3)},
+		announcer: announcer{set: plan.ID, log: config.Log, listener: config.Listener},
+		watched:   map[string]time.Time{}, seen: config.Seen.step(plan.ID),
+	}
+	s.commands.set, s.commands.events = s.stored, &s.announcer
+	s.commands.arrived.Store(true)
+	s.unmended.Store(true)
+	s.polled.Store(&[]string{})
+	return s
+}
+
+// storePolled stores the variables with a value, which the poll must check.
+func (s *rotated) storePolled() {
+	ids := []string{}
+	if s.begun {
+		ids = slices.AppendSeq([]string{s.ID}, maps.Keys(s.Publish))
+	}
+	if s.commands.declared {
+		ids = append(ids, versions.ControlOf(s.ID))
+	}
+	s.polled.Store(&ids)
+}
+
+// annotatedFor is how long the annotations stay valid after they were read, unless they
+// have a fault.
+const annotatedFor = 10 * time.Minute
+
+// annotatedAgain returns the time until the annotations are read again.
+func (s *rotated) annotatedAgain() time.Duration {
+	if s.unclear != "" {
+		return longest
+	}
+	return annotatedFor
+}
+
+// watch records since when this process has seen versions without consumers.
+func (s *rotated) watch(doc *versions.Document) {
+	for _, v := range doc.Versions {
+		if v.State != versions.Retiring || v.Left.IsZero() {
+			delete(s.watched, v.ID)
+		} else if s.watched[v.ID].IsZero() {
+			s.watched[v.ID] = time.Now()
+		}
+	}
+}
+
+const (
+	// shortest and longest limit the time between two checks of a closed gate. The time
+	// is a tenth of how long the gate has been closed.
+	shortest = time.Second
+	longest  = 30 * time.Second
+	// verifiedFor is how long a login counts as good after its use, while its set is
+	// idle.
+	verifiedFor = time.Hour
+)

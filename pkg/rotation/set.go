@@ -211,11 +211,17 @@ func (s Set) swap(ctx context.Context, values ...conjur.NewValue) (offered bool,
 
 // uncertain translates err into its meaning for a write.
 func (s Set) uncertain(err error) error {
-	var answered *conjur.StatusError
-	if errors.As(err, &answered) && answered.Status < http.StatusInternalServerError {
+	if nothingWritten(err) {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
 	return fmt.Errorf("%w, look at it again: %w", ErrUncertain, err)
+}
+
+// nothingWritten reports whether an answer to a write proves that nothing was written.
+func nothingWritten(err error) bool {
+	var refused *conjur.RefusedError
+	var answered *conjur.StatusError
+	return errors.As(err, &refused) || errors.As(err, &answered) && answered.Status < http.StatusInternalServerError
 }
 
 // writeUncompared writes on a server without compare-and-swap. If the read was a while

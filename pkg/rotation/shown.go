@@ -1,6 +1,7 @@
 package rotation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -72,16 +73,12 @@ func unread(shown []Shown, doc *versions.Document) []Shown {
 // oldest problem.
 func reportUnread(unread []Shown) (all []Unread) {
 	for _, target := range unread {
-		i := slices.IndexFunc(all, func(u Unread) bool { return u.Namespace == target.Namespace })
-		switch {
-		case i < 0:
-			all = append(all, Unread{target.Namespace, target.Since, target.Unread})
-		case target.Since.Before(all[i].Since):
-			all[i].Since, all[i].Why = target.Since, target.Unread
-		}
+		all = append(all, Unread{target.Namespace, target.Since, target.Unread})
 	}
-	slices.SortFunc(all, func(a, b Unread) int { return strings.Compare(a.Namespace, b.Namespace) })
-	return all
+	slices.SortStableFunc(all, func(a, b Unread) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), a.Since.Compare(b.Since))
+	})
+	return slices.CompactFunc(all, func(a, b Unread) bool { return a.Namespace == b.Namespace })
 }
 
 // readShown returns what the targets show of a set; nil if no targets are known.

@@ -17,7 +17,7 @@ type step struct {
 	set    *rotated
 	config *Config
 	ledger *ledger
-	once   bool          // only what is possible now is done
+	once   bool          // for Rotator.Once, which does not wait
 	tried  time.Duration // how long an outside outcome counts as a fact
 
 	now     time.Time          // by Conjur's clock
@@ -75,49 +75,47 @@ func (s *step) next() versions.Action {
 
 // look reads the command, the annotations and the set, and gathers the other facts. A
 // command that has its outcome is answered first.
-func (s *step) look(ctx context.Context) (err error) {
+func (s *step) look(ctx context.Context) error {
 	s.doing = "read"
-	if s.now, err = readClock(ctx, s.config.Conjur); err != nil {
-		return err
-	}
-	if err := s.set.commands.update(ctx, s.now); err != nil {
-		return err
-	}
-	if err := s.readAnnotations(ctx); err != nil {
-		return err
-	}
-	if err := s.readSet(ctx); err != nil {
+	if err := inOrder(ctx, s.readClock, s.readCommand, s.readAnnotations, s.readSet); err != nil {
 		return err
 	}
 	if err := s.config.Seen.recordStep(s.set.ID, s.set.seen); err != nil {
 		return err
 	}
-	if e, ok := s.doc.Answer(s.set.commands.last.ID); ok && s.set.commands.last.Answer == "" && s.owned() {
+	command := s.set.commands.last
+	if e, ok := s.doc.Answer(command.ID); ok && command.Answer == "" && s.owned() {
 		s.answer = &e
 	}
 	if s.answer != nil || s.config.Paused {
 		return nil
 	}
-	if err := s.gatherFacts(ctx); err != nil {
-		return err
-	}
-	if why := s.refuses(); why != "" {
+	err := s.gatherFacts(ctx)
+	if why := s.refuses(); err == nil && why != "" {
 		s.answer = &versions.Entry{What: "refused: " + why, Refused: true}
 	}
-	return nil
+	return err
 }
 
-// readClock returns the time of Conjur's clock.
-func readClock(ctx context.Context, client Client) (time.Time, error) {
-	now, err := client.Time(ctx)
-	switch {
-	case err != nil:
-		return now, err
-	case now.IsZero():
-		return now, errors.New("the access tokens lack their creation time, which rotation requires; ask the operator of Conjur")
+// inOrder reads one thing after the other, until one cannot be read.
+func inOrder(ctx context.Context, reads ...func(context.Context) error) (err error) {
+	for i := 0; i < len(reads) && err == nil; i++ {
+		err = reads[i](ctx)
 	}
-	return now.UTC().Truncate(time.Second), nil
+	return err
 }
+
+// readClock reads Conjur's clock.
+func (s *step) readClock(ctx context.Context) error {
+	now, err := s.config.Conjur.Time(ctx)
+	if err == nil && now.IsZero() {
+		err = errors.New("the access tokens lack their creation time, which rotation requires; ask the operator of Conjur")
+	}
+	s.now = now.UTC().Truncate(time.Second)
+	return err
+}
+
+func (s *step) readCommand(ctx context.Context) error { return s.set.commands.update(ctx, s.now) }
 
 // readSet reads the set again.
 func (s *step) readSet(ctx context.Context) error {
@@ -170,16 +168,14 @@ func (s *step) gatherFacts(ctx context.Context) (err error) {
 	if set.commands.last.Answer == "" {
 		f.Command = set.commands.last.Command
 	}
-	if s.config.Targets != nil {
-		if s.shown, err = readShown(ctx, s.config.Targets, set.ID); err != nil {
-			return err
-		}
-		for _, target := range s.shown {
-			f.Seen = max(f.Seen, target.Step)
-			f.Shown[target.Primary] = true
-		}
-		s.nameUnread()
+	if s.shown, err = readShown(ctx, s.config.Targets, set.ID); err != nil {
+		return err
 	}
+	for _, target := range s.shown {
+		f.Seen = max(f.Seen, target.Step)
+		f.Shown[target.Primary] = true
+	}
+	s.nameUnread()
 	set.seen = f.Seen
 	if !s.mine() {
 		return nil // only a command counts

@@ -45,7 +45,7 @@ var circular = map[string]int{
 	"pkg/pipeline/rotators":        5,
 	"pkg/queue":                    6,
 	"pkg/render":                   73,
-	"pkg/rotation":                 37,
+	"pkg/rotation":                 15,
 	"pkg/rotation/actuators":       8,
 	"pkg/rotation/actuators/cloud": 19,
 	"pkg/rotation/consumers":       13,
