@@ -59,7 +59,7 @@ func (v *values) addAnnotations(annotations map[string]annotation, r *report) {
 		}
 		s, group, ok := v.annotated(name)
 		if !ok {
-			if name == "inject-containers" || name == "inject-folder" {
+			if name == "inject-containers" || name == "inject-folder" || strings.HasPrefix(name, "inject-env.") {
 				continue // for the chart's admission policy
 			}
 			if s, ok := misspellingOf(key, name); ok {

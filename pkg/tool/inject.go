@@ -73,9 +73,9 @@ func (t *Tool) inject(texts [][]byte) ([][]byte, error) {
 	additions := map[*manifest.Workload]manifest.Addition{}
 	for _, w := range m.Workloads {
 		if pod := w.Pod.DeepCopy(); sidecar.Wanted(pod) {
-			readers, mounts := sidecar.Readers(pod)
+			readers, mounts, env := sidecar.Readers(pod)
 			if added, _ := sidecar.Add(pod); added {
-				additions[w] = manifest.Addition{Init: pod.Spec.InitContainers[0], Volumes: sidecar.Volumes, Mounts: mounts, Readers: readers}
+				additions[w] = manifest.Addition{Init: pod.Spec.InitContainers[0], Volumes: sidecar.Volumes, Mounts: mounts, Env: env, Readers: readers}
 			}
 		}
 	}

@@ -75,13 +75,6 @@ func TestOnlySyncerWritesToItsVolumes(t *testing.T) {
 // expressions. The log shows the time.
 func TestHugePodsGetSyncerAsAWhole(t *testing.T) {
 	i := inject(t, "")
-	containers := func(many int) func(*corev1.Pod) {
-		return func(p *corev1.Pod) {
-			for n := range many {
-				p.Spec.Containers = append(p.Spec.Containers, confined(fmt.Sprint("c", n)))
-			}
-		}
-	}
 	listing := func(list string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Annotations["conjur.org/inject-containers"] = list }
 	}
@@ -99,8 +92,14 @@ func TestHugePodsGetSyncerAsAWhole(t *testing.T) {
 				p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "own", MountPath: fmt.Sprint("/a/", n)})
 			}
 		},
-		"200 containers":  containers(200),
-		"2000 containers": containers(2000),
+		"200 containers":  func(p *corev1.Pod) { containers(200)(p, "") },
+		"2000 containers": func(p *corev1.Pod) { containers(2000)(p, "") },
+		"1000 variables":  func(p *corev1.Pod) { withEnv("db", numbered(1000))(p, "") },
+		"many groups": func(p *corev1.Pod) {
+			for n := range 1000 {
+				withEnv(fmt.Sprint("g", n), fmt.Sprint("V", n))(p, "")
+			}
+		},
 	} {
 		pod := i.pod()
 		change(pod)

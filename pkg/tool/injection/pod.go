@@ -38,10 +38,11 @@ func (s *Sidecar) Add(pod *corev1.PodTemplateSpec) (added bool, problems []strin
 	if problems = append(problems, p.parts()...); len(problems) > 0 {
 		return false, problems
 	}
-	readers, mounts := s.Readers(pod)
+	readers, mounts, env := s.Readers(pod)
 	for _, c := range p.containers() {
 		if slices.Contains(readers, c.Name) {
 			c.VolumeMounts = append(c.VolumeMounts, mounts...)
+			c.Env = slices.Concat(env, c.Env)
 		}
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, s.Volumes...)
@@ -49,12 +50,13 @@ func (s *Sidecar) Add(pod *corev1.PodTemplateSpec) (added bool, problems []strin
 	return true, nil
 }
 
-// Readers returns the names of the containers that get the secrets, and their mounts.
-func (s *Sidecar) Readers(pod *corev1.PodTemplateSpec) (names []string, mounts []corev1.VolumeMount) {
+// Readers returns the names of the containers that get the secrets, their mounts, and their
+// first variables.
+func (s *Sidecar) Readers(pod *corev1.PodTemplateSpec) (names []string, mounts []corev1.VolumeMount, env []corev1.EnvVar) {
 	p := s.inspectPod(pod)
 	mounts = slices.Clone(s.Mounts)
 	mounts[0].MountPath = p.folder
-	return p.chosen, mounts
+	return p.chosen, mounts, p.env.entries(mounts[0].Name)
 }
 
 // shape is what matters of a Pod. Its fields are the variables of the policy.
@@ -65,12 +67,14 @@ type shape struct {
 	folder, containersList string
 	wrongFolder            bool
 	listed, chosen         []string
+	env                    environment
 }
 
 func (s *Sidecar) inspectPod(pod *corev1.PodTemplateSpec) *shape {
 	p := &shape{
 		Sidecar: s, pod: pod, label: pod.Labels[s.Label], mode: s.Mode, folder: s.Mounts[0].MountPath,
 		ownMode: pod.Annotations[modeAnnotation], containersList: pod.Annotations[containersAnnotation],
+		env: newEnvironment(pod.Annotations),
 	}
 	switch {
 	case p.label == "init":
@@ -83,15 +87,7 @@ func (s *Sidecar) inspectPod(pod *corev1.PodTemplateSpec) *shape {
 			p.folder = own
 		}
 	}
-	list := p.containersList
-	if len(list) > 16384 {
-		list = "" // as the policy does
-	}
-	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			p.listed = append(p.listed, name)
-		}
-	}
+	p.listed = namesIn(p.containersList)
 	if p.chosen = p.listed; len(p.listed) == 0 {
 		for _, c := range pod.Spec.Containers {
 			p.chosen = append(p.chosen, c.Name)
@@ -143,11 +139,12 @@ func (p *shape) mistakes() (list []string) {
 	}
 	add(p.wrongFolder, "set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, not a folder of the system, outside %s", strings.Join(places, " "))
 	for key := range maps.Keys(p.pod.Annotations) {
-		if strings.HasPrefix(key, "conjur.org/inject-") && key != containersAnnotation && key != folderAnnotation {
-			add(true, "of the annotations that begin with conjur.org/inject-, only conjur.org/inject-containers and conjur.org/inject-folder exist: remove the others")
+		if strings.HasPrefix(key, "conjur.org/inject-") && key != containersAnnotation && key != folderAnnotation && !strings.HasPrefix(key, envAnnotation) {
+			add(true, "of the annotations that begin with conjur.org/inject-, only conjur.org/inject-containers, conjur.org/inject-folder and conjur.org/inject-env.GROUP exist: remove the others")
 			break
 		}
 	}
+	list = append(list, p.env.mistakes()...)
 	add(p.containersList != "" && len(p.listed) == 0 || slices.ContainsFunc(p.listed, func(name string) bool {
 		return !slices.ContainsFunc(p.containers(), func(c *corev1.Container) bool { return c.Name == name })
 	}), "the annotation conjur.org/inject-containers lists a container that the Pod does not have: list names of its containers, separated by commas")
@@ -164,7 +161,7 @@ func (p *shape) mistakes() (list []string) {
 
 // parts lists what the Pod has already and would then have twice.
 func (p *shape) parts() (list []string) {
-	var occupied []string
+	var occupied, doubled []string
 	climbing := false
 	places := []string{p.folder}
 	for _, m := range p.Mounts[1:] {
@@ -188,6 +185,9 @@ func (p *shape) parts() (list []string) {
 		if occupies {
 			occupied = append(occupied, c.Name)
 		}
+		if p.env.clashes(c) {
+			doubled = append(doubled, c.Name)
+		}
 	}
 	for _, v := range p.pod.Spec.Volumes {
 		if slices.ContainsFunc(p.Volumes, func(own corev1.Volume) bool { return own.Name == v.Name }) {
@@ -199,6 +199,9 @@ func (p *shape) parts() (list []string) {
 	}
 	if len(occupied) > 0 {
 		list = append(list, fmt.Sprintf("move the mounts in %s of %s", strings.Join(places, " or "), strings.Join(shortened(occupied), ", ")))
+	}
+	if len(doubled) > 0 {
+		list = append(list, "remove the variables of conjur.org/inject-env from env of "+strings.Join(shortened(doubled), ", "))
 	}
 	return list
 }
@@ -230,7 +233,7 @@ func shortened(names []string) []string {
 func (p *shape) whole() bool {
 	var readers []string
 	for _, c := range p.containers() {
-		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == p.Mounts[0].Name }) {
+		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == p.Mounts[0].Name }) && (c.Name == Name || p.env.in(c, p.Mounts[0].Name)) {
 			readers = append(readers, c.Name)
 		}
 	}

@@ -19,7 +19,8 @@ type Addition struct {
 	Init    corev1.Container // the first init container
 	Volumes []corev1.Volume
 	Mounts  []corev1.VolumeMount
-	Readers []string // the names of the containers that get Mounts
+	Env     []corev1.EnvVar
+	Readers []string // the names of the containers that get Mounts and Env
 }
 
 // With returns the manifest's texts with additions to the Pods of its workloads. It only
@@ -90,6 +91,9 @@ func (w *Workload) insertions(a Addition) (lines []insertion, err error) {
 		for _, c := range containers.Content {
 			if slices.Contains(a.Readers, nameIn(c)) {
 				add(c, "volumeMounts", "", a.Mounts)
+				if len(a.Env) > 0 {
+					add(c, "env", "", a.Env)
+				}
 			}
 		}
 	}
@@ -163,6 +167,9 @@ func (a Addition) to(spec *corev1.PodSpec) {
 		for i := range list {
 			if slices.Contains(a.Readers, list[i].Name) {
 				list[i].VolumeMounts = slices.Concat(a.Mounts, list[i].VolumeMounts)
+				if len(a.Env) > 0 {
+					list[i].Env = slices.Concat(a.Env, list[i].Env)
+				}
 			}
 		}
 	}

@@ -89,6 +89,30 @@ expressions, never a part of them.
     (variables.list.size() > 16384 ? "" : variables.list).split(",").map(name, name.trim()).filter(name, name != "")
 - name: chosen # the names of the containers that get the secrets
   expression: "variables.listed.size() > 0 ? variables.listed : variables.containerNames"
+- name: envLists # of each group with variables
+  expression: >-
+    variables.annotations.filter(key, key.startsWith("conjur.org/inject-env.")).map(key, key.substring(22)).sort().map(group, {"group": group,
+    "path": string(variables.annotations[?("conjur.org/secret-file-path." + group)].orValue("")),
+    "names": string(variables.annotations["conjur.org/inject-env." + group])})
+- name: env # the variables of the containers that get the secrets
+  expression: >-
+    variables.envLists.map(l, (l.names.size() > 16384 ? "" : l.names).split(",").map(name, name.trim()).filter(name, name != "").map(name,
+    {"group": l.group, "name": name, "path": l.path == "" || l.path.endsWith("/") ? l.path + l.group + ".kubernetes-env" : l.path})).flatten()
+- name: envNames
+  expression: variables.env.map(v, v.name).sort()
+- name: repeated # found in one pass
+  expression: variables.envNames.transformList(i, name, i > 0 && variables.envNames[i - 1] == name, name)
+- name: envMistakes # by the words of a message, the groups
+  expression: >-
+    [["set conjur.org/conjur-secrets, and conjur.org/secret-file-format to kubernetes-env, for the variables of ",
+    variables.envLists.filter(l, !(("conjur.org/conjur-secrets." + l.group) in variables.annotations) ||
+    variables.annotations[?("conjur.org/secret-file-format." + l.group)].orValue("") != "kubernetes-env").map(l, l.group).join(", ")],
+    ["set conjur.org/secret-file-path to a relative path without .. for the variables of ",
+    variables.envLists.filter(l, l.path.startsWith("/") || ".." in l.path.split("/")).map(l, l.group).join(", ")],
+    ["list names of environment variables, separated by commas, each once, in conjur.org/inject-env of ",
+    variables.envLists.filter(l, !variables.env.exists(v, v.group == l.group) || variables.env.exists(v, v.group == l.group &&
+    (!v.name.matches("^[-._a-zA-Z][-._a-zA-Z0-9]*$") || v.name in variables.repeated))).map(l, l.group).join(", ")]]
+    .filter(m, m[1] != "").map(m, m[0] + m[1])
 - name: writers # could write to a volume that is Syncer's alone
   expression: >-
     (variables.inits + variables.containers + object.spec.?ephemeralContainers.orValue([]).map(c, dyn(c))).filter(c, c.name != "syncer" &&
@@ -110,8 +134,9 @@ expressions, never a part of them.
     ["set the annotation conjur.org/inject-folder to an absolute path without . and .., such as /conjur/secrets, not a folder of the system, outside
     {{- range slice $mounts 1 }} {{ .mountPath }}{{ end }}"]) +
     (variables.annotations.exists(key, key.startsWith("conjur.org/inject-") &&
-    !(key in ["conjur.org/inject-containers", "conjur.org/inject-folder"])) ?
-    ["of the annotations that begin with conjur.org/inject-, only conjur.org/inject-containers and conjur.org/inject-folder exist: remove the others"] : []) +
+    !(key in ["conjur.org/inject-containers", "conjur.org/inject-folder"]) && !key.startsWith("conjur.org/inject-env.")) ?
+    ["of the annotations that begin with conjur.org/inject-, only conjur.org/inject-containers, conjur.org/inject-folder and conjur.org/inject-env.GROUP exist: remove the others"] : []) +
+    variables.envMistakes +
     (variables.list != "" && variables.listed.size() == 0 ||
     variables.listed.exists(name, !(name in variables.initNames || name in variables.containerNames)) ?
     ["the annotation conjur.org/inject-containers lists a container that the Pod does not have: list names of its containers, separated by commas"] : []) +
@@ -126,6 +151,10 @@ expressions, never a part of them.
     [variables.folder{{ range slice $mounts 1 }}, {{ toJson .mountPath }}{{ end }}].exists(folder,
     ("/" + m.mountPath.split("/").filter(s, !(s in ["", "."])).join("/") + "/").startsWith(folder + "/"))))
     .map(c, string(c.name))
+- name: doubled # the chosen containers that set a variable themselves
+  expression: >-
+    (variables.inits + variables.containers).filter(c, c.name in variables.chosen &&
+    c.?env.orValue([]).exists(e, e.name in variables.envNames)).map(c, string(c.name))
 - name: parts # what would exist twice
   expression: >-
     (variables.inits + variables.containers).filter(c, c.name == "syncer")
@@ -138,7 +167,10 @@ expressions, never a part of them.
     (variables.occupied.size() == 0 ? [] :
     ["move the mounts in " + variables.folder +
     {{- range slice $mounts 1 }} {{ printf " or %s" .mountPath | toJson }} +{{ end }} " of " +
-    (variables.occupied.size() > 9 ? [variables.occupied[0], string(variables.occupied.size() - 1) + " other containers"] : variables.occupied).join(", ")])
+    (variables.occupied.size() > 9 ? [variables.occupied[0], string(variables.occupied.size() - 1) + " other containers"] : variables.occupied).join(", ")]) +
+    (variables.doubled.size() == 0 ? [] :
+    ["remove the variables of conjur.org/inject-env from env of " +
+    (variables.doubled.size() > 9 ? [variables.doubled[0], string(variables.doubled.size() - 1) + " other containers"] : variables.doubled).join(", ")])
 {{- end -}}
 
 {{/* The change of a Pod, as the operations of a JSON patch. */}}
@@ -156,6 +188,12 @@ JSONPatch{op: "add", path: "/spec/{{ $list }}/" + string({{ $names }}.indexOf(c.
 {{ $of }}.filter(c, c.name in variables.chosen).map(c,
 JSONPatch{op: "add", path: "/spec/{{ $list }}/" + string({{ $names }}.indexOf(c.name)) + "/volumeMounts/-", value: {{ include "syncer.cel" $mount | replace (printf "dyn(%s)" (toJson (index $mounts 0).mountPath)) "dyn(variables.folder)" }}}) +
 {{- end }}
+{{/* First, so that the container's own variables can refer to them as $(NAME). */ -}}
+{{ $of }}.filter(c, c.name in variables.chosen && !has(c.env) && variables.env.size() > 0).map(c,
+JSONPatch{op: "add", path: "/spec/{{ $list }}/" + string({{ $names }}.indexOf(c.name)) + "/env", value: []}) +
+{{ $of }}.filter(c, c.name in variables.chosen).map(c, variables.env.transformList(i, v,
+JSONPatch{op: "add", path: "/spec/{{ $list }}/" + string({{ $names }}.indexOf(c.name)) + "/env/" + string(i), value: {"name": dyn(v.name), "valueFrom": dyn({"fileKeyRef": dyn({
+"volumeName": dyn({{ toJson (index $mounts 0).name }}), "path": dyn(v.path), "key": dyn(v.name)})})}})).flatten() +
 {{- end }}
 (has(object.spec.volumes) ? [] : [JSONPatch{op: "add", path: "/spec/volumes", value: []}]) +
 [
