@@ -39,14 +39,14 @@ func (s *step) act(ctx context.Context, action versions.Action) (done bool, err 
 		if err := s.checkPromote(ctx, action.Doc); err != nil {
 			return false, err
 		}
-		return true, s.write(ctx, action.Doc)
+		return true, s.writeSet(ctx, action.Doc)
 	case versions.Make:
 		if err := s.checkMake(ctx); err != nil {
 			return false, err
 		}
-		return true, s.make(ctx, action)
+		return true, s.makeVersion(ctx, action)
 	case versions.Revoke:
-		if _, err := s.set.publisher.annotatedNumbers(ctx); err != nil { // another writer may use the variables
+		if _, err := s.set.publisher.readAnnotatedNumbers(ctx); err != nil { // another writer may use the variables
 			return false, err
 		}
 	}
@@ -61,7 +61,7 @@ func (s *step) act(ctx context.Context, action versions.Action) (done bool, err 
 		if v.Filled {
 			return false, fmt.Errorf("the service returned different credentials for version %s than before; it must return the same ones for the same id", action.Version)
 		}
-		return true, s.write(ctx, s.doc.Fill(action.Version, minted, versions.Entry{At: s.now}))
+		return true, s.writeSet(ctx, s.doc.Fill(action.Version, minted, versions.Entry{At: s.now}))
 	}
 	if s.known.IsZero() {
 		s.known = time.Now()
@@ -98,8 +98,8 @@ func (s *step) checkWatched(next *versions.Document) error {
 	return nil
 }
 
-// make creates a version.
-func (s *step) make(ctx context.Context, action versions.Action) error {
+// makeVersion creates a version.
+func (s *step) makeVersion(ctx context.Context, action versions.Action) error {
 	s.doing = string(versions.Make)
 	doc := s.doc
 	var prepared map[string]secret.Value
@@ -109,7 +109,7 @@ func (s *step) make(ctx context.Context, action versions.Action) error {
 			return fmt.Errorf("no version can begin: %w", err)
 		}
 	}
-	generated, since, err := s.generate(ctx)
+	generated, since, err := s.generateParts(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *step) make(ctx context.Context, action versions.Action) error {
 	maps.Copy(parts, generated)
 	maps.Copy(parts, prepared)
 	if s.set.Actuator == nil { // otherwise the outside may supply some parts
-		if err := sameParts(doc, parts); err != nil {
+		if err := checkParts(doc, parts); err != nil {
 			return err
 		}
 	}
@@ -127,14 +127,14 @@ func (s *step) make(ctx context.Context, action versions.Action) error {
 	}
 	next := doc.Make(action.Version, parts, s.set.Policy.Outside, by)
 	next.Versions[0].Made = since
-	return s.write(ctx, next)
+	return s.writeSet(ctx, next)
 }
 
-// generate makes the parts of a version and returns the time since when they exist. The
-// first version may adopt existing values.
-func (s *step) generate(ctx context.Context) (parts map[string]secret.Value, since time.Time, err error) {
+// generateParts makes the parts of a version and returns the time since when they exist.
+// The first version may adopt existing values.
+func (s *step) generateParts(ctx context.Context) (parts map[string]secret.Value, since time.Time, err error) {
 	if len(s.set.Adopt) > 0 && len(s.doc.Versions) == 0 {
-		return s.adopt(ctx)
+		return s.adoptVariables(ctx)
 	}
 	if s.set.Generate == (generate.Config{}) {
 		return nil, s.now, nil
@@ -155,9 +155,9 @@ func (s *step) generate(ctx context.Context) (parts map[string]secret.Value, sin
 	return parts, s.now, err
 }
 
-// adopt reads the variables that become the first version. The version is as old as the
-// Secret that holds them, or new if no Secret does.
-func (s *step) adopt(ctx context.Context) (parts map[string]secret.Value, since time.Time, err error) {
+// adoptVariables reads the variables that become the first version. The version is as old
+// as the Secret that holds them, or new if no Secret does.
+func (s *step) adoptVariables(ctx context.Context) (parts map[string]secret.Value, since time.Time, err error) {
 	parts = map[string]secret.Value{}
 	for part, id := range s.set.Adopt {
 		values := s.config.Conjur.Variable(ctx, id, "")
@@ -178,11 +178,11 @@ func (s *step) adopt(ctx context.Context) (parts map[string]secret.Value, since 
 	return parts, since.UTC(), nil
 }
 
-// write writes the set and the values that it publishes.
-func (s *step) write(ctx context.Context, next *versions.Document) error {
+// writeSet writes the set and the values that it publishes.
+func (s *step) writeSet(ctx context.Context, next *versions.Document) error {
 	s.doing = string(versions.Write)
-	others, err := s.publishedWith(ctx, next)
-	defer wipe(others)
+	others, err := s.preparePublished(ctx, next)
+	defer wipeValues(others)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (s *step) write(ctx context.Context, next *versions.Document) error {
 		s.set.verified = time.Time{}
 	}
 	if s.shown != nil {
-		next = next.Note(namespacesOf(s.shown, s.doc))
+		next = next.Note(listNamespaces(s.shown, s.doc))
 	}
 	s.wrote = next
 	err = s.set.stored.write(ctx, s.held, next, others...)
@@ -258,7 +258,7 @@ func (s *step) confirmIdle(ctx context.Context) error {
 		return s.gates.unknown
 	}
 	primary, ok := s.doc.Primary()
-	if s.set.Actuator == nil || !ok || s.config.Paused || time.Since(s.set.verified) < verifiedFor || !s.mine() || s.doc.Paused {
+	if s.set.Actuator == nil || !ok || s.config.Paused || time.Since(s.set.verified) < verifiedFor || !s.mayChange() || s.doc.Paused {
 		return nil
 	}
 	for _, verb := range []versions.Verb{versions.Verify, versions.Apply, versions.Verify} {
@@ -285,7 +285,7 @@ func (s *step) confirmIdle(ctx context.Context) error {
 // version that it has. Only a step that obeys a command without a promotion does, such as
 // "pause".
 func (s *step) mendBefore(ctx context.Context, action versions.Action) error {
-	if s.held.Document == nil || !s.mine() || s.config.Paused || !s.set.unmended.Load() {
+	if s.held.Document == nil || !s.mayChange() || s.config.Paused || !s.set.unmended.Load() {
 		return nil
 	}
 	if action.Verb == versions.Write && s.answersCommand(action.Doc) && !promotes(s.doc, action.Doc) {
@@ -293,16 +293,16 @@ func (s *step) mendBefore(ctx context.Context, action versions.Action) error {
 	}
 	s.doing = "publish"
 	s.set.unmended.Store(false) // before the look, so that a change meanwhile counts
-	err := s.set.publisher.mend(ctx, s.doc)
+	err := s.set.publisher.mendValues(ctx, s.doc)
 	if err != nil {
 		s.set.unmended.Store(true)
 	}
 	return err
 }
 
-// publishedWith returns the values to publish with a step. A command is obeyed even while
-// publishing is not allowed.
-func (s *step) publishedWith(ctx context.Context, next *versions.Document) ([]conjur.NewValue, error) {
+// preparePublished returns the values to publish with a step. A command is obeyed even
+// while publishing is not allowed.
+func (s *step) preparePublished(ctx context.Context, next *versions.Document) ([]conjur.NewValue, error) {
 	promoted := promotes(s.doc, next)
 	if !s.changesPublished(promoted) {
 		return nil, nil
@@ -314,7 +314,7 @@ func (s *step) publishedWith(ctx context.Context, next *versions.Document) ([]co
 	} else if err != nil {
 		return nil, err
 	}
-	return s.set.publisher.values(next)
+	return s.set.publisher.renderValues(next)
 }
 
 // answersCommand reports whether a step obeys an operator's command.
@@ -349,7 +349,7 @@ func (s *step) checkPromote(ctx context.Context, next *versions.Document) error 
 	if !promotes(s.doc, next) {
 		return nil
 	}
-	newest, err := s.set.publisher.annotatedNumbers(ctx)
+	newest, err := s.set.publisher.readAnnotatedNumbers(ctx)
 	if err != nil || len(newest) == 0 {
 		return err
 	}
@@ -358,21 +358,21 @@ func (s *step) checkPromote(ctx context.Context, next *versions.Document) error 
 		if err := s.set.publisher.checkVacant(ctx, s.doc); err != nil {
 			return err
 		}
-		values, err := s.set.publisher.values(next)
-		defer wipe(values)
+		values, err := s.set.publisher.renderValues(next)
+		defer wipeValues(values)
 		if err != nil {
 			return err
 		}
-		if err := publish(ctx, s.config.Conjur, values); err != nil {
+		if err := writeValues(ctx, s.config.Conjur, values); err != nil {
 			return err
 		}
 	}
 	return s.set.publisher.checkAlone(ctx)
 }
 
-// sameParts refuses a version with other parts than the primary, because programs could
+// checkParts refuses a version with other parts than the primary, because programs could
 // not read it.
-func sameParts(d *versions.Document, parts map[string]secret.Value) error {
+func checkParts(d *versions.Document, parts map[string]secret.Value) error {
 	primary, ok := d.Primary()
 	if !ok {
 		return nil

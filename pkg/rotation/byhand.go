@@ -24,7 +24,7 @@ func (h Hand) Init(ctx context.Context, config generate.Config) (string, error) 
 	held, err := h.Read(ctx)
 	switch {
 	case errors.Is(err, ErrUndeclared):
-		return "", fmt.Errorf("%w; replace ROTATES by your host, and declare it: %s", err, h.policy())
+		return "", fmt.Errorf("%w; replace ROTATES by your host, and declare it: %s", err, h.formatPolicy())
 	case err != nil:
 		return "", fmt.Errorf("%w; a set begins in a variable without a value", err)
 	case held.Document != nil:
@@ -35,17 +35,17 @@ func (h Hand) Init(ctx context.Context, config generate.Config) (string, error) 
 		return "", err
 	}
 	id := versions.New("").NewID(h.Now())
-	return id, h.Write(ctx, held, versions.New("").Make(id, parts, false, h.by("")).Promote(id, h.by("")))
+	return id, h.Write(ctx, held, versions.New("").Make(id, parts, false, h.newEntry("")).Promote(id, h.newEntry("")))
 }
 
-// policy returns a command on one line that loads the policy which declares the set.
-func (h Hand) policy() string {
+// formatPolicy returns a command on one line that loads the policy which declares the set.
+func (h Hand) formatPolicy() string {
 	return fmt.Sprintf("echo '[!variable %s, !permit {role: !host ROTATES, privileges: [read, execute, update], resource: !variable %[1]s}]' | syncer policy load root -", h.ID)
 }
 
 // Add makes a version that all consumers receive beside the primary, and returns its id.
 func (h Hand) Add(ctx context.Context, config generate.Config) (string, error) {
-	held, err := h.begun(ctx)
+	held, err := h.readBegun(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -56,17 +56,17 @@ func (h Hand) Add(ctx context.Context, config generate.Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := sameParts(held.Document, parts); err != nil {
+	if err := checkParts(held.Document, parts); err != nil {
 		return "", err
 	}
 	id := held.NewID(h.Now())
-	return id, h.Write(ctx, held, held.Make(id, parts, false, h.by("")))
+	return id, h.Write(ctx, held, held.Make(id, parts, false, h.newEntry("")))
 }
 
 // Promote makes the accepted version the primary, after all consumers have it. The id is
 // also valid with ErrOwned.
 func (h Hand) Promote(ctx context.Context, gate Gate) (string, error) {
-	held, err := h.begun(ctx)
+	held, err := h.readBegun(ctx)
 	if err != nil && !errors.Is(err, ErrOwned) {
 		return "", err
 	}
@@ -79,15 +79,15 @@ func (h Hand) Promote(ctx context.Context, gate Gate) (string, error) {
 	case !ok || coming.State != versions.Accepted:
 		return "", fmt.Errorf("no version of %s waits to be promoted; make one with add", h.ID)
 	}
-	if err := gate.pass(gate.introduced(ctx, held.Document, coming)); err != nil {
+	if err := gate.pass(gate.checkPromote(ctx, held.Document, coming)); err != nil {
 		return "", fmt.Errorf("%s is not promoted: %w", coming.ID, err)
 	}
-	return coming.ID, h.Write(ctx, held, held.Promote(coming.ID, h.by(gate.Reason)))
+	return coming.ID, h.Write(ctx, held, held.Promote(coming.ID, h.newEntry(gate.Reason)))
 }
 
 // Retire removes a version that is not the primary, after no consumer uses it any more.
 func (h Hand) Retire(ctx context.Context, id string, gate Gate) error {
-	held, err := h.begun(ctx)
+	held, err := h.readBegun(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,14 +100,14 @@ func (h Hand) Retire(ctx context.Context, id string, gate Gate) error {
 	case version.State == versions.Retired:
 		return fmt.Errorf("%s is retired already", id)
 	}
-	if err := gate.pass(gate.left(ctx, held.Document, version, h.Now())); err != nil {
+	if err := gate.pass(gate.checkRetire(ctx, held.Document, version, h.Now())); err != nil {
 		return fmt.Errorf("%s is not retired: %w", id, err)
 	}
-	return h.Write(ctx, held, held.Retire(id, h.by(gate.Reason)))
+	return h.Write(ctx, held, held.Retire(id, h.newEntry(gate.Reason)))
 }
 
-// begun returns a set that an operator may change.
-func (h Hand) begun(ctx context.Context) (Held, error) {
+// readBegun returns a set that an operator may change.
+func (h Hand) readBegun(ctx context.Context) (Held, error) {
 	held, err := h.Read(ctx)
 	switch {
 	case err != nil:
@@ -120,7 +120,7 @@ func (h Hand) begun(ctx context.Context) (Held, error) {
 	return held, nil
 }
 
-func (h Hand) by(reason string) versions.Entry {
+func (h Hand) newEntry(reason string) versions.Entry {
 	return versions.Entry{At: h.Now().UTC().Truncate(time.Second), Reason: reason}
 }
 
@@ -133,8 +133,8 @@ type Gate struct {
 	Reason string
 }
 
-// introduced returns the objections to making a version the primary.
-func (g Gate) introduced(ctx context.Context, doc *versions.Document, v versions.Version) (against []string) {
+// checkPromote returns the objections to making a version the primary.
+func (g Gate) checkPromote(ctx context.Context, doc *versions.Document, v versions.Version) (against []string) {
 	if g.Consumers == nil {
 		return nil
 	}
@@ -144,8 +144,8 @@ func (g Gate) introduced(ctx context.Context, doc *versions.Document, v versions
 	return against
 }
 
-// left returns the objections to removing a version.
-func (g Gate) left(ctx context.Context, doc *versions.Document, v versions.Version, now time.Time) (against []string) {
+// checkRetire returns the objections to removing a version.
+func (g Gate) checkRetire(ctx context.Context, doc *versions.Document, v versions.Version, now time.Time) (against []string) {
 	if since := now.Sub(v.Since); since < g.Keep && !v.Promoted.IsZero() { // it made nothing
 		against = append(against, fmt.Sprintf("%s have passed of %s", brief.Duration(since.Round(time.Second)), brief.Duration(g.Keep)))
 	}
@@ -177,7 +177,7 @@ func (g Gate) pass(against []string) error {
 // Check returns all reasons why the set cannot be rotated: faults of the set, missing
 // rights, consumers that do not answer.
 func (h Hand) Check(ctx context.Context, gate Gate) (problems []string) {
-	problems = lacks(ctx, h.Conjur, h.ID, "execute", "update")
+	problems = listMissingRights(ctx, h.Conjur, h.ID, "execute", "update")
 	held, err := h.readNewest(ctx)
 	if errors.Is(err, ErrUndeclared) {
 		return problems
@@ -186,7 +186,7 @@ func (h Hand) Check(ctx context.Context, gate Gate) (problems []string) {
 		return append(problems, report.Problem)
 	}
 	primary, _ := held.Primary()
-	return append(problems, gate.introduced(ctx, held.Document, primary)...)
+	return append(problems, gate.checkPromote(ctx, held.Document, primary)...)
 }
 
 // Status returns the status of the set.

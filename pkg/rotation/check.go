@@ -24,13 +24,13 @@ import (
 func (r *Rotator) Look(ctx context.Context) []Report {
 	reports := []Report{} // JSON has a list, also without sets
 	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
-		s := r.begin(r.sets[id])
+		s := r.beginStep(r.sets[id])
 		if err := r.inspect(ctx, s); err != nil {
 			reports = append(reports, newReport(id, s.held, err))
 			continue
 		}
 		report := s.status(ctx)
-		report.Due, report.Unasked = s.set.Schedule.next(id, s.doc), s.set.unasked(ctx, s.shown) // also before it begins
+		report.Due, report.Unasked = s.set.Schedule.findDue(id, s.doc), s.set.listUnasked(ctx, s.shown) // also before it begins
 		reports = append(reports, report)
 	}
 	return reports
@@ -38,22 +38,22 @@ func (r *Rotator) Look(ctx context.Context) []Report {
 
 // inspect finds out why a set waits.
 func (r *Rotator) inspect(ctx context.Context, s *step) (err error) {
-	err = inOrder(ctx, s.readClock, s.readAnnotations, s.readSet, s.gatherFacts)
+	err = readInOrder(ctx, s.readClock, s.readAnnotations, s.readSet, s.gatherFacts)
 	if err = cmp.Or(err, s.gates.unknown); err != nil {
 		return err
 	}
-	barred := barred(ctx, s)
+	barred := listForeign(ctx, s)
 	var hold *holdError
-	if s.mine() && errors.As(s.set.publisher.checkVacant(ctx, s.doc), &hold) {
+	if s.mayChange() && errors.As(s.set.publisher.checkVacant(ctx, s.doc), &hold) {
 		barred = hold.why
 	}
-	switch action := s.next(); {
+	switch action := s.decide(); {
 	case barred != "":
 		s.set.waitsFor = barred
 	case s.gates.waits != "":
 		s.set.waitsFor = s.gates.waits
 	case action.Verb == versions.Idle:
-		s.set.waitsFor = dueIn(s.set.Schedule.next(s.set.ID, s.doc), s.now)
+		s.set.waitsFor = describeDue(s.set.Schedule.findDue(s.set.ID, s.doc), s.now)
 	case action.Verb == versions.Wait:
 		s.set.waitsFor = action.Why
 	default:
@@ -65,9 +65,9 @@ func (r *Rotator) inspect(ctx context.Context, s *step) (err error) {
 	return nil
 }
 
-// barred returns the outside objects that belong to another set, or to a later state of
-// this set.
-func barred(ctx context.Context, s *step) string {
+// listForeign returns the outside objects that belong to another set, or to a later state
+// of this set.
+func listForeign(ctx context.Context, s *step) string {
 	fenced, ok := s.set.Actuator.(actuators.Fenced)
 	if !ok || !s.owned() {
 		return ""
@@ -79,7 +79,7 @@ func barred(ctx context.Context, s *step) string {
 	return strings.Join(problems, "; ")
 }
 
-func dueIn(at, now time.Time) string {
+func describeDue(at, now time.Time) string {
 	if at.IsZero() {
 		return "a command"
 	}
@@ -92,11 +92,11 @@ func dueIn(at, now time.Time) string {
 func (r *Rotator) Check(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	for id, s := range r.sets {
-		if problems := r.checkSetup(ctx, r.begin(s)); len(problems) > 0 {
+		if problems := r.checkSetup(ctx, r.beginStep(s)); len(problems) > 0 {
 			all[id] = problems
 		}
 	}
-	maps.Copy(all, r.unpublished(ctx))
+	maps.Copy(all, r.listUnpublished(ctx))
 	return all
 }
 
@@ -104,7 +104,7 @@ func (r *Rotator) checkSetup(ctx context.Context, s *step) (problems []string) {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	changed := append([]string{s.set.ID, versions.ControlOf(s.set.ID)}, slices.Sorted(maps.Keys(s.set.Publish))...)
 	for _, id := range changed {
-		problems = append(problems, lacks(ctx, r.config.Conjur, id, "execute", "update")...)
+		problems = append(problems, listMissingRights(ctx, r.config.Conjur, id, "execute", "update")...)
 	}
 	if err := s.readAnnotations(ctx); err != nil {
 		add("%v", err)
@@ -134,15 +134,15 @@ func (r *Rotator) checkSetup(ctx context.Context, s *step) (problems []string) {
 		problems = append(problems, checker.Check(ctx, shown)...)
 	}
 	for _, id := range slices.Sorted(maps.Values(s.set.Adopt)) {
-		lacks := lacks(ctx, r.config.Conjur, id, "execute")
+		lacks := listMissingRights(ctx, r.config.Conjur, id, "execute")
 		problems = append(problems, lacks...)
 		if len(s.doc.Versions) == 0 && lacks == nil && r.config.Conjur.Variable(ctx, id, "").Form == conjur.Missing {
 			add("%q, which this set adopts, has no value; set it", id)
 		}
 	}
-	problems = append(problems, r.unusable(ctx, s)...)
-	values, err := s.set.publisher.values(s.doc)
-	wipe(values)
+	problems = append(problems, r.listUnusable(ctx, s)...)
+	values, err := s.set.publisher.renderValues(s.doc)
+	wipeValues(values)
 	if err != nil {
 		add("%v", err)
 	}
@@ -166,8 +166,8 @@ func (r *Rotator) checkSetup(ctx context.Context, s *step) (problems []string) {
 	return problems
 }
 
-// lacks returns the missing privileges on a variable.
-func lacks(ctx context.Context, client Conjur, id string, privileges ...string) (problems []string) {
+// listMissingRights returns the missing privileges on a variable.
+func listMissingRights(ctx context.Context, client Conjur, id string, privileges ...string) (problems []string) {
 	for _, privilege := range privileges {
 		switch reading := client.Check(ctx, nil, id, privilege); {
 		case reading.Form == conjur.Missing:
@@ -181,10 +181,10 @@ func lacks(ctx context.Context, client Conjur, id string, privileges ...string) 
 	return problems
 }
 
-// unusable returns the variables of a set that cannot serve their purpose because of
+// listUnusable returns the variables of a set that cannot serve their purpose because of
 // their values. Another configuration may store a set in one of them.
-func (r *Rotator) unusable(ctx context.Context, s *step) (problems []string) {
-	problems, _ = s.set.publisher.occupied(ctx, s.doc) // rights are checked elsewhere
+func (r *Rotator) listUnusable(ctx context.Context, s *step) (problems []string) {
+	problems, _ = s.set.publisher.findOccupied(ctx, s.doc) // rights are checked elsewhere
 	if s.set.Generate.X509 == nil || s.set.Generate.X509.CA == "" {
 		return problems
 	}
@@ -210,7 +210,7 @@ func (r *Rotator) unusable(ctx context.Context, s *step) (problems []string) {
 func (r *Rotator) Reminders(ctx context.Context) map[string][]string {
 	all := map[string][]string{}
 	for id, s := range r.sets {
-		newest, _ := s.publisher.annotatedNumbers(ctx) // Check reports the error
+		newest, _ := s.publisher.readAnnotatedNumbers(ctx) // Check reports the error
 		for _, variable := range slices.Sorted(maps.Keys(newest)) {
 			all[id] = append(all[id], fmt.Sprintf("disable the server's own rotator, if it is enabled: the policy annotates %q with %s, and Syncer cannot see a rotator before its first run", variable, conjur.RotatorAnnotation))
 		}
@@ -218,9 +218,9 @@ func (r *Rotator) Reminders(ctx context.Context) map[string][]string {
 	return all
 }
 
-// unpublished returns what to do for each variable that the policy wants rotated but that
-// no set publishes to. The key is the variable's id.
-func (r *Rotator) unpublished(ctx context.Context) map[string][]string {
+// listUnpublished returns what to do for each variable that the policy wants rotated but
+// that no set publishes to. The key is the variable's id.
+func (r *Rotator) listUnpublished(ctx context.Context) map[string][]string {
 	if !r.config.FromPolicy {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (r *Rotator) unpublished(ctx context.Context) map[string][]string {
 		}
 		for _, id := range page.Rotated {
 			if !published[id] {
-				found[id] = r.proposal(ctx, id)
+				found[id] = r.proposeSet(ctx, id)
 			}
 		}
 		if len(page.IDs) < conjur.LongestPage {
@@ -248,8 +248,8 @@ func (r *Rotator) unpublished(ctx context.Context) map[string][]string {
 	}
 }
 
-// proposal returns what to do about a variable that no set publishes to.
-func (r *Rotator) proposal(ctx context.Context, id string) []string {
+// proposeSet returns what to do about a variable that no set publishes to.
+func (r *Rotator) proposeSet(ctx context.Context, id string) []string {
 	about, reading := r.config.Conjur.Resource(ctx, nil, id)
 	if reading.Form != conjur.Given {
 		return []string{fmt.Sprintf("the policy wants it rotated, but its annotations cannot be read: %v", reading.Err)}
@@ -268,7 +268,7 @@ func (r *Rotator) proposal(ctx context.Context, id string) []string {
 func (r *Rotator) warnOfUnpublished(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
-	for id, problems := range r.unpublished(ctx) {
+	for id, problems := range r.listUnpublished(ctx) {
 		for _, problem := range problems {
 			r.config.Log.Warn("A variable is not rotated, although the policy wants it", zap.String("variable", id), zap.String("reason", problem))
 		}

@@ -61,7 +61,7 @@ var errDropped = errors.New("somebody wrote many other values meanwhile")
 func (s Set) readControl(ctx context.Context) (c control, err error) {
 	variable := Set{Conjur: s.Conjur, ID: versions.ControlOf(s.ID)}
 	for before := uint64(0); ; before = c.at {
-		at, newestErr := variable.newest(ctx)
+		at, newestErr := variable.readNewestNumber(ctx)
 		if newestErr != nil || at == 0 {
 			return control{}, newestErr
 		}
@@ -122,7 +122,7 @@ func (s Set) settleControl(ctx context.Context, over, mine control) error {
 	id := versions.ControlOf(s.ID)
 	holds := mine
 	for put := over.at + 1; ; put++ {
-		newest, err := Set{Conjur: s.Conjur, ID: id}.newest(ctx)
+		newest, err := Set{Conjur: s.Conjur, ID: id}.readNewestNumber(ctx)
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func (c *commands) readLast(ctx context.Context, now time.Time) error {
 		c.warnUndeclared()
 		return nil
 	case err == nil && last.at == 0:
-		return c.begin(ctx)
+		return c.writeFirst(ctx)
 	case err == nil && last.Early(now):
 		last.Command, err = versions.Command{}, fmt.Errorf("its time, %s, is in the future; check the clocks, and send it again", last.At.Format(time.RFC3339))
 	case err != nil && !errors.Is(err, errNoCommand):
@@ -237,8 +237,8 @@ func (c *commands) readLast(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// begin writes the first value of a control variable, unless a command arrived.
-func (c *commands) begin(ctx context.Context) error {
+// writeFirst writes the first value of a control variable, unless a command arrived.
+func (c *commands) writeFirst(ctx context.Context) error {
 	c.last, c.declared = control{}, false
 	err := c.set.putControl(ctx, control{}, control{})
 	switch {
@@ -257,7 +257,8 @@ func (c *commands) warnUndeclared() {
 	c.events.emit(Event{Reason: EventWaiting, Message: fmt.Sprintf("commands are not possible: %q is not declared, or this identity may not update it", versions.ControlOf(c.set.ID)), Warning: true})
 }
 
-// answer tells the sender of the last command its outcome, which is a line of the set's log.
+// answer tells the sender of the last command its outcome, which is a line of the set's
+// log.
 func (c *commands) answer(ctx context.Context, e versions.Entry) error {
 	answered := c.last
 	answered.Answer, answered.Refused, answered.Waits = e.What, e.Refused, ""

@@ -67,9 +67,9 @@ func (a *announcer) emitOnce(e Event) {
 	}
 }
 
-// changes returns an Event for each version that a write made or moved. refusal is the
+// listChanges returns an Event for each version that a write made or moved. refusal is the
 // reason that the outside gave; empty if none.
-func changes(before, after *versions.Document, refusal string) (events []Event) {
+func listChanges(before, after *versions.Document, refusal string) (events []Event) {
 	for _, v := range after.Versions {
 		was, known := before.Version(v.ID)
 		switch {
@@ -81,7 +81,7 @@ func changes(before, after *versions.Document, refusal string) (events []Event) 
 		case v.State == versions.Primary:
 			events = append(events, Event{Reason: EventPromoted, Message: v.ID + " is the primary", Result: ResultPromoted})
 		case v.State == versions.Retiring && was.State != versions.Primary:
-			events = append(events, Event{Reason: EventFailed, Message: withRefusal(after.Log[len(after.Log)-1].What, refusal), Warning: true, Result: ResultDropped})
+			events = append(events, Event{Reason: EventFailed, Message: addRefusal(after.Log[len(after.Log)-1].What, refusal), Warning: true, Result: ResultDropped})
 		case v.State == versions.Retired:
 			events = append(events, Event{Reason: EventDone, Message: "retired " + v.ID})
 		}
@@ -89,8 +89,8 @@ func changes(before, after *versions.Document, refusal string) (events []Event) 
 	return events
 }
 
-// withRefusal returns what happened, and the reason if the outside gave one.
-func withRefusal(what, refusal string) string {
+// addRefusal returns what happened, and the reason if the outside gave one.
+func addRefusal(what, refusal string) string {
 	if refusal == "" {
 		return what
 	}

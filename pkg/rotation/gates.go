@@ -60,7 +60,7 @@ func (p *Plan) askConsumers(ctx context.Context, doc *versions.Document, shown [
 				left = p.Consumers.Left(ctx, doc, v, shown)
 			}
 			if left.Open {
-				if left, g.unknown = p.unused(ctx, v); g.unknown != nil {
+				if left, g.unknown = p.askOutside(ctx, v); g.unknown != nil {
 					return g
 				}
 			}
@@ -83,8 +83,8 @@ func (g *gates) recordAnswer(a Answer) bool {
 	return a.Open
 }
 
-// unused answers whether nobody uses a version outside.
-func (p *Plan) unused(ctx context.Context, v versions.Version) (Answer, error) {
+// askOutside answers whether nobody uses a version outside.
+func (p *Plan) askOutside(ctx context.Context, v versions.Version) (Answer, error) {
 	user, ok := p.Actuator.(actuators.User)
 	if !ok {
 		return Answer{Open: true}, nil
@@ -99,8 +99,8 @@ func (p *Plan) unused(ctx context.Context, v versions.Version) (Answer, error) {
 	return Answer{Waits: fmt.Sprintf("%s is used by %s", v.ID, brief.List(who)), InUse: true}, nil
 }
 
-// unasked returns the Pods that use a set but are not asked.
-func (p *Plan) unasked(ctx context.Context, shown []Shown) []string {
+// listUnasked returns the Pods that use a set but are not asked.
+func (p *Plan) listUnasked(ctx context.Context, shown []Shown) []string {
 	if consumers, ok := p.Consumers.(interface {
 		Unasked(context.Context, []Shown) []string
 	}); ok {

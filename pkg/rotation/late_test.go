@@ -137,7 +137,7 @@ func TestNothingPassesAnUnmendedPublication(t *testing.T) {
 				s.command("now", versions.Command{})
 				r.sets["jwt"].commands.arrived.Store(true)
 				s.Policy("- !deny " + right)
-				step := func() { _, _ = r.begin(r.sets["jwt"]).run(t.Context()) }
+				step := func() { _, _ = r.beginStep(r.sets["jwt"]).run(t.Context()) }
 				for range 20 { // enough for a whole rotation
 					step()
 				}

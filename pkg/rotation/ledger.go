@@ -87,8 +87,8 @@ func (l *ledger) barredLocked(p *Plan, doc *versions.Document, now time.Time) st
 	return ""
 }
 
-// outcome records the outcome of a version at an outside system.
-func (l *ledger) outcome(p *Plan, good bool) {
+// recordOutcome records the outcome of a version at an outside system.
+func (l *ledger) recordOutcome(p *Plan, good bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

@@ -194,7 +194,7 @@ func TestNoRotationBeginsWhereThreeFailed(t *testing.T) {
 	if why := r.ledger.barred(last, versions.New("me"), time.Now(), false); !strings.Contains(why, "3 sets in a row failed at the outside") {
 		t.Errorf("another set is barred by %q", why)
 	}
-	r.ledger.outcome(last, true)
+	r.ledger.recordOutcome(last, true)
 	if why := r.ledger.barred(last, versions.New("me"), time.Now(), false); why != "" {
 		t.Errorf("after one that went well it is barred by %q", why)
 	}

@@ -31,8 +31,8 @@ type Schedule struct {
 // a longer one.
 const longestRetry = 24 * time.Hour
 
-// next returns when the next version is due; zero means only on command.
-func (s Schedule) next(set string, doc *versions.Document) time.Time {
+// findDue returns when the next version is due; zero means only on command.
+func (s Schedule) findDue(set string, doc *versions.Document) time.Time {
 	primary, used := doc.Primary()
 	var at time.Time
 	switch {
@@ -48,14 +48,14 @@ func (s Schedule) next(set string, doc *versions.Document) time.Time {
 			at = before
 		}
 	}
-	if again := s.again(doc, primary); !at.IsZero() && again.After(at) {
+	if again := s.findRetry(doc, primary); !at.IsZero() && again.After(at) {
 		return again
 	}
 	return at
 }
 
-// again returns when a version may be made, after those that failed since the primary.
-func (s Schedule) again(doc *versions.Document, primary versions.Version) (at time.Time) {
+// findRetry returns when a version may be made, after those that failed since the primary.
+func (s Schedule) findRetry(doc *versions.Document, primary versions.Version) (at time.Time) {
 	var wait time.Duration
 	for _, v := range doc.Versions {
 		if v.Promoted.IsZero() && v.Made.After(primary.Made) {

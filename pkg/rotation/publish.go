@@ -24,8 +24,8 @@ type publisher struct {
 	calm    time.Duration               // for how long nobody else may change a variable
 }
 
-// values returns the values to publish for a set, by id in ascending order.
-func (p publisher) values(doc *versions.Document) (values []conjur.NewValue, err error) {
+// renderValues returns the values to publish for a set, by id in ascending order.
+func (p publisher) renderValues(doc *versions.Document) (values []conjur.NewValue, err error) {
 	for _, id := range slices.Sorted(maps.Keys(p.publish)) {
 		value, ok, err := p.publish[id].Of(doc)
 		if err != nil {
@@ -38,35 +38,35 @@ func (p publisher) values(doc *versions.Document) (values []conjur.NewValue, err
 	return values, nil
 }
 
-// wipe clears values that were written.
-func wipe(values []conjur.NewValue) {
+// wipeValues clears values that were written.
+func wipeValues(values []conjur.NewValue) {
 	for _, v := range values {
 		v.Value.Wipe()
 	}
 }
 
-// mend rewrites published values that differ from the set.
-func (p publisher) mend(ctx context.Context, doc *versions.Document) error {
-	values, err := p.outdated(ctx, doc)
-	defer wipe(values)
+// mendValues rewrites published values that differ from the set.
+func (p publisher) mendValues(ctx context.Context, doc *versions.Document) error {
+	values, err := p.findOutdated(ctx, doc)
+	defer wipeValues(values)
 	if err != nil || len(values) == 0 {
 		return err
 	}
 	if err := p.checkFree(ctx, doc); err != nil {
 		return err
 	}
-	return publish(ctx, p.conjur, values)
+	return writeValues(ctx, p.conjur, values)
 }
 
-// outdated returns the published values that differ from the set. The caller wipes them,
-// even with an error.
-func (p publisher) outdated(ctx context.Context, doc *versions.Document) (outdated []conjur.NewValue, err error) {
-	values, err := p.values(doc)
+// findOutdated returns the published values that differ from the set. The caller wipes
+// them, even with an error.
+func (p publisher) findOutdated(ctx context.Context, doc *versions.Document) (outdated []conjur.NewValue, err error) {
+	values, err := p.renderValues(doc)
 	if err != nil {
 		return values, err
 	}
 	for i, v := range values {
-		is, found, err := p.read(ctx, v.ID)
+		is, found, err := p.readValue(ctx, v.ID)
 		same := found && is.Equal(v.Value)
 		is.Wipe()
 		switch {
@@ -92,18 +92,18 @@ func (p publisher) checkFree(ctx context.Context, doc *versions.Document) error 
 // checkVacant returns nil if publishing and adopting overwrite and copy no variable that
 // controls rotation. Otherwise the error is a *holdError.
 func (p publisher) checkVacant(ctx context.Context, doc *versions.Document) error {
-	problems, err := p.occupied(ctx, doc)
+	problems, err := p.findOccupied(ctx, doc)
 	if len(problems) > 0 {
 		return &holdError{why: strings.Join(problems, "; "), foreign: true}
 	}
 	return err
 }
 
-// occupied returns the variables to publish to or to adopt that hold a set or its
+// findOccupied returns the variables to publish to or to adopt that hold a set or its
 // commands. The error names those that cannot be read.
-func (p publisher) occupied(ctx context.Context, doc *versions.Document) (problems []string, err error) {
+func (p publisher) findOccupied(ctx context.Context, doc *versions.Document) (problems []string, err error) {
 	look := func(id string, view bool, advice string) {
-		what, unknown := p.holds(ctx, id, view)
+		what, unknown := p.describeData(ctx, id, view)
 		if what != "" {
 			problems = append(problems, fmt.Sprintf("%q holds %s%s", id, what, advice))
 		}
@@ -121,18 +121,18 @@ func (p publisher) occupied(ctx context.Context, doc *versions.Document) (proble
 	return problems, err
 }
 
-// holds names the rotation data in a variable; "" for any other value. With view, the
-// variable may hold a published view of a set, which has no identity.
-func (p publisher) holds(ctx context.Context, id string, view bool) (string, error) {
+// describeData names the rotation data in a variable; "" for any other value. With view,
+// the variable may hold a published view of a set, which has no identity.
+func (p publisher) describeData(ctx context.Context, id string, view bool) (string, error) {
 	const commands = "the commands of a set"
-	value, found, err := p.read(ctx, id)
+	value, found, err := p.readValue(ctx, id)
 	defer value.Wipe()
 	set, steers := versions.ControlledBy(id)
 	if c, err := parseControl(value.Bytes()); found && err == nil && (steers || c.ID != "") {
 		return commands, nil
 	}
 	if steers && err == nil { // it may have no value yet, or a damaged one
-		steered, _, _ := p.read(ctx, set) // this identity may lack the right to read the set
+		steered, _, _ := p.readValue(ctx, set) // this identity may lack the right to read the set
 		defer steered.Wipe()
 		if versions.IsSet(steered.Bytes()) {
 			return commands, nil
@@ -147,8 +147,8 @@ func (p publisher) holds(ctx context.Context, id string, view bool) (string, err
 	return "a set of versions", nil
 }
 
-// read returns the present value of a variable; false if it has no value.
-func (p publisher) read(ctx context.Context, id string) (value secret.Value, found bool, err error) {
+// readValue returns the present value of a variable; false if it has no value.
+func (p publisher) readValue(ctx context.Context, id string) (value secret.Value, found bool, err error) {
 	values := p.conjur.Variable(ctx, id, "")
 	if value, found = values.Found[id]; !found && values.Form != conjur.Missing {
 		err = fmt.Errorf("what %q holds is not known: %w", id, errors.Join(values.Err, values.Bad[id]))
@@ -156,10 +156,10 @@ func (p publisher) read(ctx context.Context, id string) (value secret.Value, fou
 	return value, found, err
 }
 
-// annotatedNumbers returns the version numbers of published variables for which the
+// readAnnotatedNumbers returns the version numbers of published variables for which the
 // policy requests the server's own rotator. The error is a *holdError if that rotator has
 // changed one.
-func (p publisher) annotatedNumbers(ctx context.Context) (map[string]uint64, error) {
+func (p publisher) readAnnotatedNumbers(ctx context.Context) (map[string]uint64, error) {
 	newest := map[string]uint64{}
 	for _, id := range slices.Sorted(maps.Keys(p.publish)) {
 		if p.publish[id].Text == "" { // a set is not a password
@@ -182,7 +182,7 @@ func (p publisher) annotatedNumbers(ctx context.Context) (map[string]uint64, err
 // missing expiry is not sufficient proof: the server's own rotator sets it a moment after
 // a write. Therefore an annotated variable must have been unchanged for a while.
 func (p publisher) checkAlone(ctx context.Context) error {
-	before, err := p.annotatedNumbers(ctx)
+	before, err := p.readAnnotatedNumbers(ctx)
 	if err != nil || len(before) == 0 {
 		return err
 	}
@@ -191,7 +191,7 @@ func (p publisher) checkAlone(ctx context.Context) error {
 		return ctx.Err()
 	case <-time.After(p.calm):
 	}
-	after, err := p.annotatedNumbers(ctx)
+	after, err := p.readAnnotatedNumbers(ctx)
 	for id, number := range after {
 		if was, ok := before[id]; err == nil && ok && was != number {
 			return &holdError{why: fmt.Sprintf("%q: somebody else changed it just now; Syncer checks it again", id), foreign: true}

@@ -52,7 +52,7 @@ func newReport(set string, held Held, err error) Report {
 	}
 	primary, _ := held.Primary()
 	r.Owner, r.Identity, r.Step, r.Stage, r.Primary, r.Made = held.Owner, held.Identity, held.Step, held.Stage(), primary.ID, primary.Made
-	r.Since, r.Shown = latest(held.Document), held.Namespaces
+	r.Since, r.Shown = findLatest(held.Document), held.Namespaces
 	for _, v := range held.Versions {
 		r.Versions = append(r.Versions, VersionReport{v.ID, v.State, v.Since, v.PartNames()})
 	}
@@ -78,7 +78,7 @@ func (s *step) report(ctx context.Context, action versions.Action, err error) (o
 		s.announce()
 	}
 	if err == nil && (action.Verb == versions.Wait || action.Verb == versions.Idle) {
-		o = s.wait(action)
+		o = s.reportWait(action)
 	}
 	set := s.set
 	set.storePolled()
@@ -110,9 +110,9 @@ func (s *step) report(ctx context.Context, action versions.Action, err error) (o
 
 // announce emits the Events for a write that holds, and records their results.
 func (s *step) announce() {
-	for _, e := range changes(s.doc, s.wrote, s.refusal) {
+	for _, e := range listChanges(s.doc, s.wrote, s.refusal) {
 		if e.Result == ResultPromoted || e.Result == ResultDropped {
-			s.ledger.outcome(&s.set.Plan, e.Result == ResultPromoted)
+			s.ledger.recordOutcome(&s.set.Plan, e.Result == ResultPromoted)
 		}
 		s.set.announcer.emit(e)
 	}
@@ -126,23 +126,23 @@ func (s *step) status(ctx context.Context) Report {
 	report.WaitsFor = strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), "; ")
 	report.Problem, report.Unread = "", reportUnread(s.set.unread)
 	if s.held.Document != nil {
-		report.Due, report.Unasked = s.set.Schedule.next(s.set.ID, s.doc), s.set.unasked(ctx, s.shown)
+		report.Due, report.Unasked = s.set.Schedule.findDue(s.set.ID, s.doc), s.set.listUnasked(ctx, s.shown)
 	}
 	return report
 }
 
-// wait handles a set that waits. It emits the reason of the wait as an Event, and returns
-// the time of the next check.
-func (s *step) wait(action versions.Action) outcome {
-	set, why := s.set, cmp.Or(s.foreign, s.gates.waits, withRefusal(action.Why, s.refusal))
+// reportWait handles a set that waits. It emits the reason of the wait as an Event, and
+// returns the time of the next check.
+func (s *step) reportWait(action versions.Action) outcome {
+	set, why := s.set, cmp.Or(s.foreign, s.gates.waits, addRefusal(action.Why, s.refusal))
 	stage := s.doc.Stage()
 	switch {
-	case !s.mine() || s.foreign != "":
+	case !s.mayChange() || s.foreign != "":
 		set.announcer.emitOnce(Event{Reason: EventWaiting, Message: why, Warning: true})
 	case stage != "idle":
 		set.announcer.emitOnce(Event{Reason: EventWaiting, Message: stage + ": " + why})
 	}
-	active := s.mine() && !s.doc.Paused && !s.config.Paused
+	active := s.mayChange() && !s.doc.Paused && !s.config.Paused
 	if set.waitsFor = why; stage == "idle" && active && action.Verb == versions.Idle && s.foreign == "" {
 		set.waitsFor, set.announcer.waiting = "", "" // a repetition counts as news
 	}
@@ -158,7 +158,7 @@ func (s *step) wait(action versions.Action) outcome {
 // idleFor returns the time until an idle set is checked again; negative: after a change.
 func (s *step) idleFor(active bool) time.Duration {
 	var times []time.Duration
-	if due := s.set.Schedule.next(s.set.ID, s.doc); !due.IsZero() && active {
+	if due := s.set.Schedule.findDue(s.set.ID, s.doc); !due.IsZero() && active {
 		times = append(times, max(due.Sub(s.now), shortest))
 	}
 	if s.set.Actuator != nil {
@@ -178,7 +178,7 @@ func (s *step) idleFor(active bool) time.Duration {
 
 // closedFor returns the time until a closed gate is checked again.
 func (s *step) closedFor(action versions.Action) time.Duration {
-	again := min(max(s.now.Sub(latest(s.doc))/10, shortest), longest)
+	again := min(max(s.now.Sub(findLatest(s.doc))/10, shortest), longest)
 	if !action.Until.IsZero() { // by Conjur's clock
 		again = min(again, max(action.Until.Sub(s.now), 0)+time.Millisecond)
 	}
@@ -188,8 +188,8 @@ func (s *step) closedFor(action versions.Action) time.Duration {
 	return again
 }
 
-// latest returns when the set changed last.
-func latest(doc *versions.Document) (at time.Time) {
+// findLatest returns when the set changed last.
+func findLatest(doc *versions.Document) (at time.Time) {
 	for _, v := range doc.Versions {
 		if v.Since.After(at) {
 			at = v.Since

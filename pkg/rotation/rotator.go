@@ -131,14 +131,14 @@ func (r *Rotator) start() {
 	}
 }
 
-// begin returns a step of a set.
-func (r *Rotator) begin(s *rotated) *step {
+// beginStep returns a step of a set.
+func (r *Rotator) beginStep(s *rotated) *step {
 	return &step{set: s, config: &r.config, ledger: &r.ledger, once: r.once, tried: r.tried, doc: versions.New(r.config.Owner)}
 }
 
 // Run rotates until ctx ends. It returns after the current steps have finished.
 func (r *Rotator) Run(ctx context.Context) {
-	r.work(ctx, -1, func() {
+	r.runWorkers(ctx, -1, func() {
 		r.warnOfUnpublished(ctx)
 		r.poll(ctx)
 		<-ctx.Done()
@@ -150,16 +150,16 @@ func (r *Rotator) Run(ctx context.Context) {
 func (r *Rotator) Once(ctx context.Context) error {
 	r.once = true
 	var errs []error
-	r.work(ctx, onceRetries, func() { errs = append(errs, r.queue.WaitDone(ctx)) })
+	r.runWorkers(ctx, onceRetries, func() { errs = append(errs, r.queue.WaitDone(ctx)) })
 	for _, id := range slices.Sorted(maps.Keys(r.sets)) {
-		errs = append(errs, errorOf(id, r.sets[id].err))
+		errs = append(errs, wrapError(id, r.sets[id].err))
 	}
 	return errors.Join(errs...)
 }
 
-// work starts the workers, with all sets in the queue. After until has returned, it waits
-// for the current steps.
-func (r *Rotator) work(ctx context.Context, retries int, until func()) {
+// runWorkers starts the workers, with all sets in the queue. After until has returned, it
+// waits for the current steps.
+func (r *Rotator) runWorkers(ctx context.Context, retries int, until func()) {
 	r.start()
 	r.queue = queue.New(queue.Config{Backoff: retry.Backoff{First: r.config.Retry, Max: longestBackoff}, Limit: retries})
 	var all sync.WaitGroup
@@ -201,7 +201,7 @@ func (r *Rotator) Sync(ctx context.Context, id string) (again time.Duration, err
 	s := r.sets[id]
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout+mostActs*s.Timeout)
 	defer cancel()
-	step := r.begin(s)
+	step := r.beginStep(s)
 	o, err := step.run(ctx)
 	switch s.err = err; {
 	case err == nil:
@@ -376,8 +376,8 @@ func (s *rotated) annotatedAgain() time.Duration {
 	return annotatedFor
 }
 
-// watch records since when this process has seen versions without consumers.
-func (s *rotated) watch(doc *versions.Document) {
+// watchRetiring records since when this process has seen versions without consumers.
+func (s *rotated) watchRetiring(doc *versions.Document) {
 	for _, v := range doc.Versions {
 		if v.State != versions.Retiring || v.Left.IsZero() {
 			delete(s.watched, v.ID)

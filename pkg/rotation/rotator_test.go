@@ -268,7 +268,7 @@ func TestAStepCostsThreeRequests(t *testing.T) {
 			for steps := 0; ; steps++ {
 				before := s.doc().Step
 				s.ResetCounts()
-				_, err := r.begin(set).run(ctx)
+				_, err := r.beginStep(set).run(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -67,8 +67,8 @@ func (e *SetError) Error() string { return "set " + e.Set + ": " + e.Err.Error()
 
 func (e *SetError) Unwrap() error { return e.Err }
 
-// errorOf wraps err as an error of one set; nil stays nil.
-func errorOf(set string, err error) error {
+// wrapError wraps err as an error of one set; nil stays nil.
+func wrapError(set string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -116,12 +116,12 @@ const fresh = 5 * time.Second
 // Read returns the newest value of the set.
 func (s Set) Read(ctx context.Context) (Held, error) {
 	held, err := s.readNewest(ctx)
-	return held, errorOf(s.ID, err)
+	return held, wrapError(s.ID, err)
 }
 
 func (s Set) readNewest(ctx context.Context) (Held, error) {
 	begin := time.Now()
-	at, err := s.newest(ctx)
+	at, err := s.readNewestNumber(ctx)
 	if err != nil || at == 0 {
 		return Held{read: begin}, err
 	}
@@ -129,8 +129,8 @@ func (s Set) readNewest(ctx context.Context) (Held, error) {
 	return Held{doc, at, begin}, err
 }
 
-// newest returns the version number of the newest value; 0 if there is none.
-func (s Set) newest(ctx context.Context) (uint64, error) {
+// readNewestNumber returns the version number of the newest value; 0 if there is none.
+func (s Set) readNewestNumber(ctx context.Context) (uint64, error) {
 	numbers, reading := s.Conjur.Versions(ctx, s.ID)
 	switch {
 	case reading.Form == conjur.Missing:
@@ -163,7 +163,7 @@ func (s Set) readAt(ctx context.Context, at uint64) (*versions.Document, error) 
 // since the read. On a server without compare-and-swap, Write checks afterwards whether
 // that was so. It then writes the others after the set.
 func (s Set) Write(ctx context.Context, base Held, doc *versions.Document, others ...conjur.NewValue) error {
-	return errorOf(s.ID, s.write(ctx, base, doc, others...))
+	return wrapError(s.ID, s.write(ctx, base, doc, others...))
 }
 
 func (s Set) write(ctx context.Context, base Held, doc *versions.Document, others ...conjur.NewValue) error {
@@ -187,7 +187,7 @@ func (s Set) write(ctx context.Context, base Held, doc *versions.Document, other
 	case err == nil, errors.As(err, &refused):
 		return err
 	}
-	return s.uncertain(err)
+	return s.explainFailure(err)
 }
 
 // swap writes values together, if the first variable still has the version that its value
@@ -209,8 +209,8 @@ func (s Set) swap(ctx context.Context, values ...conjur.NewValue) (offered bool,
 	return false, nil
 }
 
-// uncertain translates err into its meaning for a write.
-func (s Set) uncertain(err error) error {
+// explainFailure translates err into its meaning for a write.
+func (s Set) explainFailure(err error) error {
 	if nothingWritten(err) {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
@@ -232,7 +232,7 @@ func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Docum
 		return ErrEarly
 	}
 	if s.server == nil || time.Since(base.read) > fresh {
-		at, err := s.newest(ctx)
+		at, err := s.readNewestNumber(ctx)
 		if err != nil {
 			return err
 		}
@@ -241,12 +241,12 @@ func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Docum
 		}
 	}
 	if err := s.Conjur.Set(ctx, s.ID, value); err != nil {
-		return s.uncertain(err)
+		return s.explainFailure(err)
 	}
-	if err := s.settle(ctx, base.at, doc); err != nil {
+	if err := s.settleWrite(ctx, base.at, doc); err != nil {
 		return err
 	}
-	if err := publish(ctx, s.Conjur, others); err != nil {
+	if err := writeValues(ctx, s.Conjur, others); err != nil {
 		return fmt.Errorf("it was written, but %w", err)
 	}
 	return nil
@@ -255,13 +255,13 @@ func (s Set) writeUncompared(ctx context.Context, base Held, doc *versions.Docum
 // mostLag is how long a server may take to list a value that it accepted.
 const mostLag = 30 * time.Second
 
-// listed returns the version number of the newest value, once the server lists the write
-// that became at least the number put. Until then, the list says nothing about the writes
-// of others.
-func (s Set) listed(ctx context.Context, put uint64) (newest uint64, err error) {
+// awaitListed returns the version number of the newest value, once the server lists the
+// write that became at least the number put. Until then, the list says nothing about the
+// writes of others.
+func (s Set) awaitListed(ctx context.Context, put uint64) (newest uint64, err error) {
 	begin, delays := time.Now(), retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}.Start()
 	for {
-		if newest, err = s.newest(ctx); err != nil {
+		if newest, err = s.readNewestNumber(ctx); err != nil {
 			return 0, fmt.Errorf("it was written, but not looked at again: %w", err)
 		}
 		if newest >= put {
@@ -278,13 +278,13 @@ func (s Set) listed(ctx context.Context, put uint64) (newest uint64, err error) 
 	}
 }
 
-// settle returns nil if mine, which was written over base, holds. Other documents may
-// have been written over base too. Then settle writes the document that holds, adds
+// settleWrite returns nil if mine, which was written over base, holds. Other documents may
+// have been written over base too. Then settleWrite writes the document that holds, adds
 // versions that only the others have as retiring, and checks again.
-func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) error {
+func (s Set) settleWrite(ctx context.Context, base uint64, mine *versions.Document) error {
 	holds := mine
 	for put := base + 1; ; put++ {
-		newest, err := s.listed(ctx, put)
+		newest, err := s.awaitListed(ctx, put)
 		if err != nil {
 			return err
 		}
@@ -299,7 +299,7 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 			case errors.Is(err, errNoSet):
 				continue // therefore it cannot hold
 			case err != nil:
-				return s.uncertain(err)
+				return s.explainFailure(err)
 			case len(docs) == 0 || doc.Supersedes(holds):
 				holds, from = doc, at
 			}
@@ -318,7 +318,7 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 		err = s.Conjur.Set(ctx, s.ID, value)
 		value.Wipe()
 		if err != nil {
-			return s.uncertain(err)
+			return s.explainFailure(err)
 		}
 		put = newest
 	}
@@ -328,8 +328,8 @@ func (s Set) settle(ctx context.Context, base uint64, mine *versions.Document) e
 	return nil
 }
 
-// publish writes published values.
-func publish(ctx context.Context, client Conjur, values []conjur.NewValue) error {
+// writeValues writes published values.
+func writeValues(ctx context.Context, client Conjur, values []conjur.NewValue) error {
 	for _, v := range values {
 		if err := client.Set(ctx, v.ID, v.Value); err != nil {
 			return fmt.Errorf("%q is not published: %w", v.ID, err)

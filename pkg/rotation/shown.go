@@ -52,8 +52,8 @@ type Unread struct {
 	Why       string    `json:"why"`
 }
 
-// namespacesOf returns the namespaces that show a set.
-func namespacesOf(shown []Shown, doc *versions.Document) []string {
+// listNamespaces returns the namespaces that show a set.
+func listNamespaces(shown []Shown, doc *versions.Document) []string {
 	namespaces := []string{}
 	for _, target := range shown {
 		if target.Counts(doc) {
@@ -64,8 +64,8 @@ func namespacesOf(shown []Shown, doc *versions.Document) []string {
 	return slices.Compact(namespaces)
 }
 
-// unread returns the targets of a set that can no longer be read.
-func unread(shown []Shown, doc *versions.Document) []Shown {
+// listUnread returns the targets of a set that can no longer be read.
+func listUnread(shown []Shown, doc *versions.Document) []Shown {
 	return slices.DeleteFunc(slices.Clone(shown), func(target Shown) bool { return target.Unread == "" || !target.Counts(doc) })
 }
 

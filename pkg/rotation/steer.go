@@ -35,34 +35,34 @@ const (
 // obeyed before it expires, or not at all. While another command is pending, the error is
 // ErrPending and nothing is sent.
 func (s Set) Steer(ctx context.Context, c versions.Command) error {
-	c, err := identified(c)
+	c, err := identify(c)
 	if err == nil {
 		_, err = s.send(ctx, c)
 	}
-	return errorOf(s.ID, err)
+	return wrapError(s.ID, err)
 }
 
 // Withdraw cancels the pending command and returns its name; empty if none is pending.
 func (s Set) Withdraw(ctx context.Context, now time.Time) (what string, err error) {
-	defer func() { err = errorOf(s.ID, err) }()
+	defer func() { err = wrapError(s.ID, err) }()
 	for {
 		there, err := s.readControl(ctx)
 		if err != nil && !errors.Is(err, errNoCommand) {
-			return "", s.unsent(err)
+			return "", s.explainUnsent(err)
 		}
 		if !there.pending(now) {
 			return "", nil
 		}
 		if err := s.putControl(ctx, there, control{Command: there.Command, Answer: "withdrawn", Refused: true}); err == nil {
-			return name(there.Command), nil
+			return describe(there.Command), nil
 		} else if !errors.Is(err, ErrConflict) { // otherwise it was answered just now
-			return "", s.unsent(err)
+			return "", s.explainUnsent(err)
 		}
 	}
 }
 
-// identified returns the command with an id, if the command is valid.
-func identified(c versions.Command) (versions.Command, error) {
+// identify returns the command with an id, if the command is valid.
+func identify(c versions.Command) (versions.Command, error) {
 	if c.ID == "" {
 		c.ID = strings.ToLower(rand.Text())
 	}
@@ -74,21 +74,21 @@ func identified(c versions.Command) (versions.Command, error) {
 func (s Set) send(ctx context.Context, c versions.Command) (uint64, error) {
 	there, err := s.readControl(ctx)
 	if err != nil && !errors.Is(err, errNoCommand) {
-		return 0, s.unsent(err)
+		return 0, s.explainUnsent(err)
 	}
 	if there.pending(c.At) && there.ID != c.ID {
-		return 0, fmt.Errorf("%w, sent at %s: %s", ErrPending, there.At.Format(time.RFC3339), there.what())
+		return 0, fmt.Errorf("%w, sent at %s: %s", ErrPending, there.At.Format(time.RFC3339), there.describePending())
 	}
 	switch err = s.putControl(ctx, there, control{Command: c}); {
 	case errors.Is(err, ErrConflict):
 		return 0, fmt.Errorf("%w, sent at the same moment", ErrPending)
 	case err != nil:
-		return 0, s.unsent(err)
+		return 0, s.explainUnsent(err)
 	}
 	return there.at + 1, nil
 }
 
-func (s Set) unsent(err error) error {
+func (s Set) explainUnsent(err error) error {
 	return fmt.Errorf("the command was not sent; read, execute and update on %q are needed: %w", versions.ControlOf(s.ID), err)
 }
 
@@ -98,10 +98,10 @@ func (s Set) unsent(err error) error {
 // that a slow request is not mistaken for a missing right. Meanwhile waits receives each
 // reason why the rotator does not obey yet; nil ignores them.
 func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration, waits func(why string)) (what string, err error) {
-	defer func() { err = errorOf(s.ID, err) }()
+	defer func() { err = wrapError(s.ID, err) }()
 	end := time.NewTimer(most)
 	defer end.Stop()
-	if c, err = identified(c); err != nil {
+	if c, err = identify(c); err != nil {
 		return "", err
 	}
 	unanswered := fmt.Errorf("%w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", ErrUnanswered, c.Void().Format(time.RFC3339))
@@ -115,13 +115,13 @@ func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration
 				return "", err
 			}
 		} else {
-			answered, err := s.answered(ctx, c, at)
+			answered, err := s.readAnswer(ctx, c, at)
 			switch {
 			case err != nil:
 				return "", err
 			case answered.ID != c.ID:
 				if missed++; missed >= mostMissed {
-					return s.logged(ctx, c)
+					return s.readLogged(ctx, c)
 				}
 			case answered.Refused:
 				return "", fmt.Errorf("%w: %s", ErrRejected, answered.Answer)
@@ -151,9 +151,9 @@ func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration
 	}
 }
 
-// logged returns the entry in the set's log for a command that was overwritten. If there
-// is no entry, or the set may not be read, the error is ErrReplaced.
-func (s Set) logged(ctx context.Context, c versions.Command) (what string, err error) {
+// readLogged returns the entry in the set's log for a command that was overwritten. If
+// there is no entry, or the set may not be read, the error is ErrReplaced.
+func (s Set) readLogged(ctx context.Context, c versions.Command) (what string, err error) {
 	held, err := s.readNewest(ctx)
 	if err == nil && held.Document != nil {
 		defer held.Document.Wipe()
@@ -166,9 +166,9 @@ func (s Set) logged(ctx context.Context, c versions.Command) (what string, err e
 	return "", ErrReplaced
 }
 
-// answered returns the answer to a command with the given version number in the control
+// readAnswer returns the answer to a command with the given version number in the control
 // variable. It finds the answer even if later commands were sent.
-func (s Set) answered(ctx context.Context, c versions.Command, at uint64) (there control, err error) {
+func (s Set) readAnswer(ctx context.Context, c versions.Command, at uint64) (there control, err error) {
 	newest, err := s.readControl(ctx)
 	if errors.Is(err, errNoCommand) {
 		err = nil
@@ -184,13 +184,13 @@ func (s Set) answered(ctx context.Context, c versions.Command, at uint64) (there
 	return newest, nil
 }
 
-// what describes a pending command, and why it waits.
-func (c control) what() string {
+// describePending describes a pending command, and why it waits.
+func (c control) describePending() string {
 	if c.Waits == "" {
-		return name(c.Command)
+		return describe(c.Command)
 	}
-	return name(c.Command) + ", which waits: " + c.Waits
+	return describe(c.Command) + ", which waits: " + c.Waits
 }
 
-// name describes the action of a command.
-func name(c versions.Command) string { return strings.TrimSpace(c.Verb + " " + c.Version) }
+// describe describes the action of a command.
+func describe(c versions.Command) string { return strings.TrimSpace(c.Verb + " " + c.Version) }

@@ -54,18 +54,18 @@ func (s *step) run(ctx context.Context) (outcome, error) {
 		case s.config.Paused:
 			action = versions.Action{Verb: versions.Wait, Why: pausedWhy}
 		case s.unnoted():
-			action = versions.Action{Verb: versions.Write, Doc: s.doc.NoteAlone(namespacesOf(s.shown, s.doc), versions.Entry{At: s.now})}
+			action = versions.Action{Verb: versions.Write, Doc: s.doc.NoteAlone(listNamespaces(s.shown, s.doc), versions.Entry{At: s.now})}
 		default:
-			action = s.next()
+			action = s.decide()
 		}
 		done, err = s.act(ctx, action)
 	}
 	return s.report(ctx, action, err)
 }
 
-// next returns the due action of the set. If the set is idle, a fault of its policy takes
+// decide returns the due action of the set. If the set is idle, a fault of its policy takes
 // precedence as the reason.
-func (s *step) next() versions.Action {
+func (s *step) decide() versions.Action {
 	action := versions.Next(s.doc, s.set.Policy, s.facts)
 	if action.Verb == versions.Idle && s.set.unclear != "" {
 		return versions.Action{Verb: versions.Wait, Why: s.set.unclear}
@@ -77,7 +77,7 @@ func (s *step) next() versions.Action {
 // command that has its outcome is answered first.
 func (s *step) look(ctx context.Context) error {
 	s.doing = "read"
-	if err := inOrder(ctx, s.readClock, s.readCommand, s.readAnnotations, s.readSet); err != nil {
+	if err := readInOrder(ctx, s.readClock, s.readCommand, s.readAnnotations, s.readSet); err != nil {
 		return err
 	}
 	if err := s.config.Seen.recordStep(s.set.ID, s.set.seen); err != nil {
@@ -91,14 +91,14 @@ func (s *step) look(ctx context.Context) error {
 		return nil
 	}
 	err := s.gatherFacts(ctx)
-	if why := s.refuses(); err == nil && why != "" {
+	if why := s.findRefusal(); err == nil && why != "" {
 		s.answer = &versions.Entry{What: "refused: " + why, Refused: true}
 	}
 	return err
 }
 
-// inOrder reads one thing after the other, until one cannot be read.
-func inOrder(ctx context.Context, reads ...func(context.Context) error) (err error) {
+// readInOrder reads one thing after the other, until one cannot be read.
+func readInOrder(ctx context.Context, reads ...func(context.Context) error) (err error) {
 	for i := 0; i < len(reads) && err == nil; i++ {
 		err = reads[i](ctx)
 	}
@@ -156,9 +156,9 @@ func (s *step) asksPolicy() bool { return s.config.FromPolicy && len(s.set.Publi
 // owned reports whether this controller is the owner of the set.
 func (s *step) owned() bool { return s.doc.Owner == s.set.Policy.Owner }
 
-// mine reports whether this process may change the set: it is the owner, and no later
+// mayChange reports whether this process may change the set: it is the owner, and no later
 // step was delivered. Otherwise only a "claim" counts.
-func (s *step) mine() bool { return s.owned() && s.set.seen <= s.doc.Step }
+func (s *step) mayChange() bool { return s.owned() && s.set.seen <= s.doc.Step }
 
 // gatherFacts gathers the known facts beside the set.
 func (s *step) gatherFacts(ctx context.Context) (err error) {
@@ -177,15 +177,15 @@ func (s *step) gatherFacts(ctx context.Context) (err error) {
 	}
 	s.nameUnread()
 	set.seen = f.Seen
-	if !s.mine() {
+	if !s.mayChange() {
 		return nil // only a command counts
 	}
-	set.watch(s.doc)
+	set.watchRetiring(s.doc)
 	s.ledger.recordBegun(set.ID, s.doc, s.now, false)
 	if s.doc.Paused {
 		return nil // consumers are not asked in this state
 	}
-	due := set.Schedule.next(set.ID, s.doc)
+	due := set.Schedule.findDue(set.ID, s.doc)
 	f.Due = !due.IsZero() && !s.now.Before(due)
 	if f.Barred = set.unclear; f.Barred == "" {
 		f.Barred = s.ledger.barred(&set.Plan, s.doc, s.now, false)
@@ -198,7 +198,7 @@ func (s *step) gatherFacts(ctx context.Context) (err error) {
 // nameUnread records which targets can no longer be read. One Event names them.
 func (s *step) nameUnread() {
 	set := s.set
-	set.unread = unread(s.shown, s.doc)
+	set.unread = listUnread(s.shown, s.doc)
 	var names []string
 	for _, target := range set.unread {
 		names = append(names, fmt.Sprintf("%s: %s", target, target.Unread))
@@ -213,17 +213,17 @@ func (s *step) nameUnread() {
 // unnoted reports whether the set, if this process may change it, lacks a namespace that
 // shows it. A later process that cannot read the namespace must know about it.
 func (s *step) unnoted() bool {
-	return s.held.Document != nil && s.shown != nil && s.mine() && !s.doc.Paused && !s.doc.Noted(namespacesOf(s.shown, s.doc))
+	return s.held.Document != nil && s.shown != nil && s.mayChange() && !s.doc.Paused && !s.doc.Noted(listNamespaces(s.shown, s.doc))
 }
 
-// refuses returns why the set cannot obey the pending command while it is paused, or while
-// a later step was delivered. In these states nothing is written to the set. A command
-// that stayed pending would block "resume" and "claim".
-func (s *step) refuses() (why string) {
+// findRefusal returns why the set cannot obey the pending command while it is paused, or
+// while a later step was delivered. In these states nothing is written to the set. A
+// command that stayed pending would block "resume" and "claim".
+func (s *step) findRefusal() (why string) {
 	verb := s.set.commands.last.Verb
 	switch {
 	case !s.owned() || !s.set.commands.last.pending(s.now) || verb == "claim":
-	case !s.mine():
+	case !s.mayChange():
 		return `the set waits for "claim"`
 	case s.doc.Paused && verb != "pause" && verb != "resume":
 		return `the set is paused; "resume" it first`

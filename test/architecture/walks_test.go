@@ -24,7 +24,7 @@ func TestWalksAreComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, walks, ok := bytes.Cut(page, []byte("## Six walks"))
+	_, walks, ok := bytes.Cut(page, []byte("## Seven walks"))
 	if !ok {
 		t.Fatal("the page has no walks")
 	}
