@@ -156,7 +156,7 @@ func TestParseAnnotations(t *testing.T) {
 	const day = 24 * time.Hour
 	for ttl, want := range map[string]time.Duration{
 		"P1D": day, "PT1S": time.Second, "P2W": 14 * day, "P1Y2M3DT4H5M6S": 428*day + 4*time.Hour + 5*time.Minute + 6*time.Second, "PT0H30M": 30 * time.Minute,
-		"": 0, "P": 0, "PT": 0, "P0D": 0, "1d": 0, "P1.5D": 0, "P-1D": 0, "PT1D": 0, "P1H": 0, "P101Y": 0, "P99999999999999999999D": 0, "P100Y1D": 0, "P100Y1200M5000W": 0, " P1D": 0, "P1D\n": 0,
+		"": 0, "P": 0, "PT": 0, "P0D": 0, "1d": 0, "P1.5D": 0, "P-1D": 0, "PT1D": 0, "P1H": 0, "P100Y": 36500 * day, "P99Y365D": 36500 * day, "P100YT1S": 0, "P36500D": 36500 * day, "P36501D": 0, "P101Y": 0, "P99999999999999999999D": 0, "P100Y1D": 0, "P100Y1200M5000W": 0, " P1D": 0, "P1D\n": 0,
 	} {
 		w, problems := parseAnnotations(conjur.Resource{Annotations: map[string]string{conjur.RotatorAnnotation: postgresqlRotator, ttlAnnotation: ttl}})
 		if bad := want == 0; !bad && w.every != want || bad != (len(problems) == 1) {

@@ -95,6 +95,22 @@ func TestATextThatShowsAValueIsWithheld(t *testing.T) {
 	}
 }
 
+// TestBoundsOfShownValues: six letters or digits in a row show a part of a value, and a
+// value of four bytes is shown within a word.
+func TestBoundsOfShownValues(t *testing.T) {
+	const long = "qwertzuiop"
+	for text, shows := range map[string]bool{long[3:8]: false, long[3:9]: true, long[3:10]: true, "x" + long[4:10]: true} {
+		if (shown(text, [][]byte{[]byte(long)}, longestReason) == withheld) != shows {
+			t.Errorf("%q shows %q: %t", text, long, !shows)
+		}
+	}
+	for value, shows := range map[string]bool{"qw!": false, "qwe!": true, "qwer!": true} {
+		if (shown("a"+value+"b", [][]byte{[]byte(value)}, longestReason) == withheld) != shows {
+			t.Errorf("%q is shown within a word: %t", value, !shows)
+		}
+	}
+}
+
 // TestAProgramsErrorsShowNoValue: its standard error goes to the log.
 func TestAProgramsErrorsShowNoValue(t *testing.T) {
 	v := stepVersion()

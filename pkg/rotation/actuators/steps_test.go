@@ -71,9 +71,44 @@ func TestAStepIsSignedAndTimed(t *testing.T) {
 	if uses, err := s.InUse(t.Context(), stepVersion()); err != nil || !slices.Equal(uses, []string{"a client"}) || got.Step != "inUse" {
 		t.Errorf("%s: in use by %q: %v", got.Step, uses, err)
 	}
-	s.Key = func(context.Context) (secret.Value, error) { return secret.New([]byte("short")), nil }
-	if err := s.Revoke(t.Context(), stepVersion()); err == nil || !strings.Contains(err.Error(), "fewer than 16 bytes") {
-		t.Errorf("with a short key: %v", err)
+}
+
+// TestBoundsOfSteps: the key that signs, the answer and its status, and what a program says.
+func TestBoundsOfSteps(t *testing.T) {
+	var text string
+	status := http.StatusOK
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}))
+	defer service.Close()
+	send := HTTP(service.URL, service.Client())
+	for less := -1; less <= 1; less++ {
+		s := stepper(func(context.Context, []byte, string) ([]byte, error) { return nil, nil })
+		s.Key = func(context.Context) (secret.Value, error) { return secret.New(make([]byte, 16+less)), nil }
+		if err := s.Revoke(t.Context(), stepVersion()); (err == nil) != (less >= 0) {
+			t.Errorf("a key of the bound%+d: %v", less, err)
+		}
+		text = strings.Repeat(" ", 64<<10+less)
+		if _, err := send(t.Context(), nil, ""); (err == nil) != (less <= 0) {
+			t.Errorf("an answer of the bound%+d: %v", less, err)
+		}
+		said, complains := &bounded{}, &head{}
+		if _, err := said.Write([]byte(text)); (err == nil) != (less <= 0) {
+			t.Errorf("an output of the bound%+d: %v", less, err)
+		}
+		var out strings.Builder
+		_, _ = complains.Write([]byte(strings.Repeat("x", 4<<10+less)))
+		if complains.print(&out, "hook", nil); strings.Contains(out.String(), "left out") != (less >= 0) {
+			t.Errorf("complaints of the bound%+d: %q", less, out.String())
+		}
+	}
+	text = ""
+	for code, good := range map[int]bool{200: true, 201: true, 298: true, 299: true, 300: false, 304: false, 400: false} {
+		status = code
+		if _, err := send(t.Context(), nil, ""); (err == nil) != good {
+			t.Errorf("the status %d: %v", code, err)
+		}
 	}
 }
 

@@ -81,8 +81,8 @@ func (c *caller) do(ctx context.Context, call string, req *http.Request) ([]byte
 // retryAfter returns how long a Retry-After asks to wait; 2 s without one. A date is one
 // of the service's clock.
 func (c *caller) retryAfter(text string) time.Duration {
-	if seconds, err := strconv.Atoi(text); err == nil && seconds >= 0 && seconds < 1<<20 {
-		return time.Duration(seconds) * time.Second
+	if seconds, err := strconv.Atoi(text); err == nil && seconds >= 0 {
+		return time.Duration(min(seconds, 1<<20)) * time.Second // longer than longestWait
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return max(at.Sub(c.now()), 0)
