@@ -36,7 +36,7 @@ func TestConnection(t *testing.T) {
 			t.Errorf("%v: it should say %q", got, says)
 		}
 	}
-	for _, err := range []error{nil, errors.New("another"), x509.CertificateInvalidError{Reason: x509.TooManyIntermediates}, &net.OpError{Op: "dial", Err: errors.New("no")}} {
+	for _, err := range []error{nil, errors.New("another"), x509.CertificateInvalidError{Reason: x509.TooManyIntermediates, Cert: &x509.Certificate{IsCA: true}}, &net.OpError{Op: "dial", Err: errors.New("no")}} {
 		if got := Connection(err, "set the CA"); fmt.Sprint(got) != fmt.Sprint(err) {
 			t.Errorf("an error without a known cause has got one: %v", got)
 		}

@@ -119,6 +119,13 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+func TestLinesWithoutATableFit(t *testing.T) {
+	got := shown(t, 9, 3, func(s *terminal.Screen) { _ = s.Draw([]string{"0", "1", "2"}) })
+	if want := "\r\x1b[J0\n… and 2 more lines\n"; got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+}
+
 func TestWhatIsBeingDoneIsShownMeanwhile(t *testing.T) {
 	outside, inside := openTerminal(t, 80, 24)
 	var seen strings.Builder
@@ -143,8 +150,15 @@ func TestWhatIsBeingDoneIsShownMeanwhile(t *testing.T) {
 	if !strings.HasSuffix(string(rest), "\x1b[1A\r\x1b[J") {
 		t.Errorf("it does not go away: %q, %q", seen.String(), rest)
 	}
-	synctest.Test(t, func(*testing.T) { // in which no second passes
-		if got := shown(t, 80, 24, func(s *terminal.Screen) {}); got != "" {
+	synctest.Test(t, func(t *testing.T) { // in which no second passes
+		outside, inside := openTerminal(t, 80, 24)
+		if err := terminal.During(inside, "loading", func() error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if err := inside.Close(); err != nil {
+			t.Error(err)
+		}
+		if got, _ := io.ReadAll(outside); len(got) > 0 {
 			t.Errorf("of what ends at once, %q is shown", got)
 		}
 	})

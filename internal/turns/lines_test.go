@@ -52,4 +52,8 @@ func TestWhoIsPassedOverIsNext(t *testing.T) {
 	if got != "b1 a1 c1 b2" {
 		t.Errorf("got %s", got)
 	}
+	lines.Push("b", "b3") // whose line was empty
+	if key, ok := lines.Pop(all); !ok || key != "b3" {
+		t.Errorf("got %q", key)
+	}
 }

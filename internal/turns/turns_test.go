@@ -39,6 +39,21 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	if due.Due("b", now) || !due.Due("b", now.Add(time.Minute)) || due.Due("a", now) {
 		t.Error("not what is due is said to be")
 	}
+	if key, _, ok := due.Take(now.Add(time.Minute)); !ok || key != "b1" {
+		t.Errorf("%q is due, want b1", key)
+	}
+	due.Put("b", "b2", now.Add(2*time.Hour))
+	due.Put("b", "b1", now.Add(time.Hour)) // again, as after a failure
+	if _, wait, ok := due.Take(now); ok || wait != time.Hour {
+		t.Errorf("the next is due in %v", wait)
+	}
+	due.Put("b", "b2", now)
+	for _, want := range []string{"b2", "b1"} {
+		if key, _, ok := due.Take(now.Add(time.Hour)); !ok || key != want {
+			t.Errorf("%q is due, want %s", key, want)
+		}
+	}
+	due.Put("b", "b1", now.Add(time.Hour))
 	if _, _, ok := due.Take(now.Add(time.Hour)); !ok {
 		t.Error("b1 is not due")
 	}

@@ -37,10 +37,7 @@ func TestBoundsOfPauses(t *testing.T) {
 			for range 2000 {
 				var g gate
 				g.pause(429, after)
-				d := time.Duration(0)
-				if !g.until.IsZero() {
-					d = g.until.Sub(now)
-				}
+				d := max(g.until.Sub(now), 0)
 				least, most = min(least, d), max(most, d)
 			}
 			if least < want || least > want+want/50 || most > want*3/2 || most < want*3/2-want/50 {
@@ -188,6 +185,39 @@ func TestBoundsOfJSON(t *testing.T) {
 		got, err := decodeValue([]byte(text), false)
 		if (err != nil) != (want == "error") || err == nil && !bytes.Equal(got, []byte(want)) {
 			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+}
+
+func TestBoundsOfHints(t *testing.T) {
+	req, err := http.NewRequest(http.MethodGet, "https://conjur.test/secrets", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, moved := range map[int]bool{299: false, 300: true, 302: true, 399: true, 400: false} {
+		r := &reply{status: status, header: http.Header{"Location": {"https://other.test/api/secrets"}}}
+		if got := hint(req, "https://conjur.test", r); (got == "set the address https://other.test/api") != moved || (got == "") == moved {
+			t.Errorf("status %d: %q", status, got)
+		}
+	}
+	for body, want := range map[string]bool{"": false, "<": true} {
+		r := &reply{status: 200, body: []byte(body), header: http.Header{"Content-Type": {"text/html"}}}
+		if got := hint(req, "https://conjur.test", r); strings.Contains(got, "/api if this is Conjur Enterprise") != want {
+			t.Errorf("a page of %d bytes: %q", len(body), got)
+		}
+	}
+}
+
+// TestTheNewestOfVersions decides whether the value expires.
+func TestTheNewestOfVersions(t *testing.T) {
+	for versions, want := range map[string]Resource{
+		`[]`: {}, `[{"version":0,"expires_at":"x"}]`: {Expires: true}, `[{"version":1}]`: {Newest: 1},
+		`[{"version":2,"expires_at":"x"},{"version":1}]`: {Newest: 2, Expires: true}, `[{"version":1,"expires_at":"x"},{"version":2}]`: {Newest: 2},
+	} {
+		r := &reply{status: 200, header: jsonHeader(""), body: []byte(`{"id":"dev:variable:a","secrets":` + versions + `}`)}
+		got, ok := decodeResource(r, "dev:variable:a")
+		if !ok || got.Newest != want.Newest || got.Expires != want.Expires {
+			t.Errorf("%s: %+v, %t", versions, got, ok)
 		}
 	}
 }

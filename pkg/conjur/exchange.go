@@ -234,9 +234,6 @@ func (g *gate) pause(status int, retryAfter string) {
 	} else if at, err := http.ParseTime(retryAfter); err == nil {
 		d = time.Until(at)
 	}
-	if d <= 0 {
-		return
-	}
 	d = min(d, maxPause)
 	until := time.Now().Add(d + time.Duration(pauseSpread*rand.Float64()*float64(d)))
 	g.mu.Lock()
