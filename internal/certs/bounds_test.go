@@ -1,7 +1,6 @@
 package certs_test
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -43,10 +42,14 @@ func pair(t *testing.T, until time.Time) (certificate, key []byte) {
 func TestBoundsOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	certificate, key := pair(t, time.Now().Add(time.Hour))
-	// padded writes a text with an empty rest.
+	// padded writes a text with a rest that takes no space.
 	padded := func(name string, text []byte, size int) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, slices.Concat(text, bytes.Repeat([]byte{'\n'}, max(0, size-len(text)))), 0o600); err != nil {
+		err := os.WriteFile(path, text, 0o600)
+		if err == nil && size > 0 {
+			err = os.Truncate(path, int64(size))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		return path

@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // gatedWriter writes only when it is let.
@@ -90,4 +92,25 @@ func TestBoundsOfQueuedLines(t *testing.T) {
 			t.Errorf("after a line of %d bytes, an empty one is dropped", c.long)
 		}
 	}
+}
+
+func TestTheEndOfTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		q := NewQueue(&out)
+		_, _ = q.Write(make([]byte, mostQueued+1)) // is dropped, and nobody has a logger yet
+		stop := q.Start()
+		for range 3 { // each fits, because the ones before are written
+			_, _ = q.Write([]byte(strings.Repeat("x", mostQueued)))
+			synctest.Wait()
+		}
+		for range 3 {
+			_, _ = q.Write([]byte("x"))
+		}
+		began := time.Now()
+		stop()
+		if n, want := out.Len(), 3*mostQueued+3; n != want || time.Since(began) > 0 || q.dropped.Load() != 1 {
+			t.Errorf("%d bytes are written at the end, want %d; %d lines are dropped; it took %v", n, want, q.dropped.Load(), time.Since(began))
+		}
+	})
 }

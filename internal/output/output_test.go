@@ -2,6 +2,7 @@ package output_test
 
 import (
 	"bytes"
+	"io"
 	"reflect"
 	"testing"
 
@@ -10,6 +11,32 @@ import (
 
 	"github.com/secretsync/syncer/internal/output"
 )
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestForms(t *testing.T) {
+	value := struct {
+		B []any  `json:"b"`
+		A string `json:"a"`
+	}{[]any{map[string]any{"c": []any{}}, "y"}, "<é>"}
+	for format, want := range map[output.Format]string{
+		output.JSON: "{\n  \"b\": [\n    {\n      \"c\": []\n    },\n    \"y\"\n  ],\n  \"a\": \"<é>\"\n}\n",
+		output.YAML: "b:\n  - c: []\n  - \"y\"\na: <é>\n", output.Text: "b:\n  - c: []\n  - \"y\"\na: <é>\n",
+	} {
+		var out bytes.Buffer
+		if err := format.Write(&out, value); err != nil || out.String() != want {
+			t.Errorf("%s: %v, %q", format, err, out.String())
+		}
+		if format.Write(&out, func() {}) == nil || format.Write(broken{}, value) == nil {
+			t.Errorf("%s: what cannot be written is no error", format)
+		}
+		if format.ForPrograms() != (format != output.Text) {
+			t.Errorf("%s is for programs: %t", format, format.ForPrograms())
+		}
+	}
+}
 
 // TestYAML wants of each text that readers of YAML 1.2 and of YAML 1.1,
 // such as kubectl, get it back.

@@ -130,3 +130,27 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+func TestReplaceLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for _, text := range []string{"one", "two"} {
+		must(t, safefile.Replace(path, []byte(text)))
+		got, err := os.ReadFile(path)
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil || string(got) != text || info.Mode() != 0o600 {
+			t.Errorf("%q, %v, %v", got, info, err)
+		}
+	}
+	must(t, os.Remove(path))
+	must(t, os.MkdirAll(filepath.Join(path, "folder"), 0o755)) // no file can replace it
+	if err := safefile.Replace(path, nil); err == nil {
+		t.Error("a folder is replaced")
+	}
+	if err := safefile.Replace(filepath.Join(dir, "none", "file"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("in no folder: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}

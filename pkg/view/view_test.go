@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -233,9 +234,70 @@ func TestKeysOfFiles(t *testing.T) {
 			if body := answer.Body.String(); !strings.Contains(body, c.want) || (answer.Code == http.StatusOK) != strings.HasPrefix(c.want, "{") {
 				t.Errorf("%d %s, want %s", answer.Code, body, c.want)
 			}
-			if answer.Header().Get("Cache-Control") != "no-store" {
-				t.Error("the answer may be kept")
+			if answer.Header().Get("Cache-Control") != "no-store" || (answer.Header().Get("Content-Type") == "application/json") != strings.HasPrefix(c.want, "{") {
+				t.Errorf("headers %v", answer.Header())
 			}
 		})
+	}
+}
+
+// unasked is a Conjur that nobody asks.
+type unasked struct{ variables.Conjur }
+
+func (unasked) LineLength(...string) int { return 0 }
+
+func TestLanesAndTheirTargets(t *testing.T) {
+	values, err := variables.New(unasked{}, variables.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lane := func(all ...*targets.Target) Lane {
+		l := laneOf(all...)
+		l.Values, l.Queue = values, queue.New(queue.Config{})
+		return l
+	}
+	secret := func(name string) *targets.Target {
+		return &targets.Target{Key: targets.KubeSecretKey("shop", name), Secret: &targets.Secret{Namespace: "shop", Name: name, Warnings: []targets.Fault{{Place: "map", Why: "a warning"}}}}
+	}
+	first := lane(
+		&targets.Target{Key: "file/z", File: targets.File{Path: "z"}, Entries: []targets.Entry{{Variable: "general"}, {Variable: "node/own", General: "own"}}},
+		&targets.Target{Key: "file/exec"}, secret("db"), secret("web"),
+	)
+	first.settle("file/exec", delivered)
+	first.settle("file/z", failed(errors.New("one\ntwo")))
+	first.settle("secret/shop/db", delivered)
+	first.settle("secret/shop/web", failed(errors.New("no")))
+	lanes, all := Lanes([]Lane{first, lane(&targets.Target{Key: "file/a", File: targets.File{Path: "a"}})}, Rules{SecretsFolder: "/secrets"})
+	var got []string
+	for _, at := range all {
+		got = append(got, fmt.Sprintf("%s %s at %q, overrides %q, limits %q, error %q since %t", at.Name, at.State, at.Place, at.Overrides, at.Limits, at.Error, !at.Since.IsZero()))
+	}
+	want := []string{
+		`file/a waiting at "/secrets/a", overrides "", limits "", error "" since false`,
+		`file/exec fresh at "", overrides "", limits "", error "" since false`,
+		`file/z failing at "/secrets/z", overrides "node/own", limits "", error "one; two" since true`,
+		`secret/shop/db limited at "shop/db", overrides "", limits "map: a warning", error "" since false`,
+		`secret/shop/web failing at "shop/web", overrides "", limits "map: a warning", error "no" since true`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("targets\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if len(lanes) != 2 || lanes[0].Targets != 4 || lanes[1].Targets != 1 || lanes[0].Held != (status.Held{}) {
+		t.Errorf("lanes %+v", lanes)
+	}
+}
+
+func TestHealthyWorkersAreNotOverdue(t *testing.T) {
+	fine := Lane{Name: "fine", Pool: workers.NewPool(workers.PoolConfig{})}
+	stuck := Lane{Name: "stuck", Pool: &workers.Pool{}} // each of its no workers is overdue
+	if err := Healthy([]Lane{fine}); err != nil {
+		t.Error(err)
+	}
+	if err := Healthy([]Lane{fine, stuck}); err == nil || !strings.Contains(err.Error(), "the identity stuck") {
+		t.Errorf("error %v", err)
+	}
+	owing := laneOf(&targets.Target{Key: "file/a"})
+	if _, err := Ready([]Lane{owing, laneOf()}, Rules{}); err == nil {
+		t.Error("a lane that is not ready is forgotten")
 	}
 }
