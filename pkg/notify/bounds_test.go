@@ -50,6 +50,46 @@ func TestBoundsOfMissing(t *testing.T) {
 	}
 }
 
+// TestNothingIsSaidToBeMissing: after everything was delivered, whatever else comes.
+func TestNothingIsSaidToBeMissing(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := application(t, dir)
+	missing := func() bool {
+		_, err := os.Stat(filepath.Join(dir, notify.MissingFile))
+		return err == nil
+	}
+	a.Delivered("file/a")
+	a.Delivered("file/b")
+	must(t, a.SayMissing())
+	if missing() {
+		t.Error("something is missing although all was delivered")
+	}
+	must(t, a.Provided())
+	a.set.Put(&targets.Target{Key: "file/new"})
+	must(t, a.SayMissing())
+	if missing() {
+		t.Error("something is missing although all was provided once")
+	}
+}
+
+// TestAMarkMayBeGone: the application may remove any file of its folder.
+func TestAMarkMayBeGone(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := application(t, dir)
+	a.Delivered("file/a")
+	a.Delivered("file/b")
+	must(t, a.Provided())
+	writing(t, a)()
+	marks, _ := filepath.Glob(filepath.Join(dir, ".untold-*"))
+	if len(marks) != 1 {
+		t.Fatalf("marks %q", marks)
+	}
+	must(t, os.Remove(marks[0]))
+	if err := a.Updated(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestBoundsOfNotes: what an application writes is read up to a size.
 func TestBoundsOfNotes(t *testing.T) {
 	dir := t.TempDir()

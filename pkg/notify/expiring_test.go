@@ -65,6 +65,27 @@ func TestACertificateIsSaidToExpireAtEachNoticeOnce(t *testing.T) {
 	})
 }
 
+// heard is the last notice.
+type heard map[targets.Key]string
+
+func (h heard) Expires(target targets.Key, notice string) { h[target] = notice }
+
+func TestNoticesAreHeard(t *testing.T) {
+	at := time.Now().Truncate(time.Second)
+	for left, want := range map[time.Duration]string{time.Hour: "expires", -time.Hour: "expired"} {
+		said := heard{}
+		e := NewExpiring(nil, said, zap.NewNop())
+		e.Check("file/tls", targets.Expiry{At: at.Add(left), Variable: "shop/tls"})
+		if want := `a certificate in variable "shop/tls" ` + want + " at " + at.Add(left).UTC().Format(time.RFC3339); said["file/tls"] != want {
+			t.Errorf("heard %q, want %q", said, want)
+		}
+		e.Check("file/db", targets.Expiry{})
+		if len(said) != 1 {
+			t.Errorf("heard %q", said)
+		}
+	}
+}
+
 func TestBoundsOfNotices(t *testing.T) {
 	const day = 24 * time.Hour
 	now := time.Now()

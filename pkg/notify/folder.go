@@ -65,7 +65,7 @@ func (n note) create(root *os.Root, name string) error {
 	}
 	_, err = f.Write(n.text)
 	err = errors.Join(err, f.Chmod(n.mode), f.Close())
-	if err == nil && !n.modified.IsZero() {
+	if err == nil {
 		err = root.Chtimes(name, n.modified, n.modified)
 	}
 	return err
