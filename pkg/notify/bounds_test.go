@@ -200,3 +200,52 @@ func TestTimesOfChecks(t *testing.T) {
 		})
 	}
 }
+
+// TestProbesTakeWhatTheySee: each probe of a Pod fails or succeeds once for each sign.
+func TestProbesTakeWhatTheySee(t *testing.T) {
+	dir := t.TempDir()
+	status := notify.OpenStatus(dir)
+	broken := filepath.Join(dir, "file")
+	must(t, os.WriteFile(broken, nil, 0o600))
+	for name, probe := range map[string]struct {
+		probe    func(string) error
+		sign     func() error
+		with, no string // the errors
+	}{
+		"unchanged": {notify.Unchanged, status.SetUpdated, "the secrets were updated", ""},
+		"alive":     {notify.Alive, status.Beat, "", "no heartbeat since the last probe"},
+	} {
+		text := func(dir string) string {
+			if err := probe.probe(dir); err != nil {
+				return err.Error()
+			}
+			return ""
+		}
+		for range 2 {
+			if got := text(dir); got != probe.no {
+				t.Errorf("%s, without a sign: %q", name, got)
+			}
+			must(t, probe.sign())
+			if got := text(dir); got != probe.with {
+				t.Errorf("%s, with a sign: %q", name, got)
+			}
+		}
+		if got := text(broken); !strings.Contains(got, "not a directory") {
+			t.Errorf("%s, without a folder: %q", name, got)
+		}
+	}
+	if err := notify.Provided(dir); err == nil || !strings.Contains(err.Error(), "missing: not known; see the log") {
+		t.Errorf("before anything is known: %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, notify.MissingFile), []byte("file/a: no\n"), 0o600))
+	if err := notify.Provided(dir); err == nil || !strings.HasSuffix(err.Error(), "missing: file/a: no") {
+		t.Errorf("before all is provided: %v", err)
+	}
+	must(t, status.SetProvided())
+	if err := notify.Provided(dir); err != nil {
+		t.Errorf("when all is provided: %v", err)
+	}
+	if err := notify.Provided(broken); err == nil || !strings.Contains(err.Error(), "not a directory") {
+		t.Errorf("without a folder: %v", err)
+	}
+}
