@@ -26,28 +26,29 @@ func (t *Tool) sidecar() (*injection.Sidecar, error) {
 }
 
 // injected returns the container that the chart's admission policy adds to a workload
-// with its label, or nil. If the policy would reject the Pod, problems says why.
-func (t *Tool) injected(m *manifest.Manifest, w *manifest.Workload, sidecar *injection.Sidecar) (c *manifest.Container, problems []config.Problem) {
+// with its label, and the Pod with it, or nil. If the policy would reject the Pod, problems
+// says why.
+func (t *Tool) injected(m *manifest.Manifest, w *manifest.Workload, sidecar *injection.Sidecar) (c *manifest.Container, pod *corev1.PodTemplateSpec, problems []config.Problem) {
 	if _, inside := w.Pod.Labels[sidecar.Label]; !inside && w.OwnLabels[sidecar.Label] != "" {
-		return nil, []config.Problem{{Key: w.String(), Message: "the label " + sidecar.Label + " is the " + w.Kind + "'s own; put it below the Pod template's metadata.labels"}}
+		return nil, nil, []config.Problem{{Key: w.String(), Message: "the label " + sidecar.Label + " is the " + w.Kind + "'s own; put it below the Pod template's metadata.labels"}}
 	}
 	if _, ok := w.Annotations[sidecar.Label]; ok {
-		return nil, []config.Problem{{Key: w.String(), Message: sidecar.Label + " is an annotation; write it as a label of the Pod"}}
+		return nil, nil, []config.Problem{{Key: w.String(), Message: sidecar.Label + " is an annotation; write it as a label of the Pod"}}
 	}
 	if !sidecar.Wanted(&w.Pod) || t.Container != "" && t.Container != injection.Name {
-		return nil, nil
+		return nil, nil, nil
 	}
-	pod := w.Pod.DeepCopy()
+	pod = w.Pod.DeepCopy()
 	added, reasons := sidecar.Add(pod)
 	for _, reason := range reasons {
 		problems = append(problems, config.Problem{Key: w.String(), Message: reason})
 	}
 	if !added {
-		return nil, problems
+		return nil, nil, problems
 	}
 	container := pod.Spec.InitContainers[0]
 	if t.Inject != "" {
-		return m.Container(container, pod.Spec.Volumes), nil
+		return m.Container(container, pod.Spec.Volumes), pod, nil
 	}
 	// The manifest does not contain the chart's values.
 	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{MountPath: t.Sources.TemplatesDir})
@@ -56,7 +57,7 @@ func (t *Tool) injected(m *manifest.Manifest, w *manifest.Workload, sidecar *inj
 		c.Env[name] = manifest.Variable{}
 	}
 	c.Open = true
-	return c, nil
+	return c, pod, nil
 }
 
 // inject writes the sidecar into every workload of a manifest that asks for it and does

@@ -103,15 +103,15 @@ func (t *Tool) providers(m *manifest.Manifest) (found []secretsprovider.Provider
 	}
 	for _, w := range m.Workloads {
 		containers, err := w.Providers(t.Container)
-		injected, reasons := t.injected(m, w, sidecar)
+		injected, pod, reasons := t.injected(m, w, sidecar)
 		if problems = append(problems, reasons...); injected != nil || len(reasons) > 0 {
 			err = nil
 		}
 		if injected != nil {
-			found = append(found, secretsprovider.Provider{Workload: w, Container: injected, Injected: true})
+			found = append(found, secretsprovider.Provider{Workload: w, Container: injected, Pod: pod, Injected: true})
 		}
 		for _, c := range containers {
-			found = append(found, secretsprovider.Provider{Workload: w, Container: c})
+			found = append(found, secretsprovider.Provider{Workload: w, Container: c, Pod: &w.Pod})
 		}
 		switch {
 		case err == nil:
@@ -147,6 +147,7 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]s
 	for i, p := range found {
 		cfg, v := p.Load(t.Sources, t.TemplatesNamed, connection)
 		found[i].Config = cfg
+		v = both(v, checkFileKeys(found[i]))
 		if naming {
 			v = config.Validation{Errors: prefixed(p.Workload.String()+": ", v.Errors), Warnings: prefixed(p.Workload.String()+": ", v.Warnings)}
 		}

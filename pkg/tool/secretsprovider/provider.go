@@ -6,6 +6,8 @@ package secretsprovider
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/tool/manifest"
 )
@@ -14,7 +16,8 @@ import (
 type Provider struct {
 	Workload  *manifest.Workload
 	Container *manifest.Container
-	Config    *config.Config // nil: invalid or unknown
+	Pod       *corev1.PodTemplateSpec // with the container
+	Config    *config.Config          // nil: invalid or unknown
 	// Injected means that the manifest has only the label of the chart's admission policy,
 	// which adds the container.
 	Injected bool
