@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 )
@@ -273,6 +275,57 @@ func TestBoundsOfSetting(t *testing.T) {
 	for n, ok := range map[int]bool{0: false, 1: true, 1<<20 - 1: true, 1 << 20: true, 1<<20 + 1: false} {
 		if err := SetOne(t.Context(), client, "a", bytes.NewReader(bytes.Repeat([]byte("x"), n)), t.Output()); (err == nil) != ok {
 			t.Errorf("a value of %d bytes: %v", n, err)
+		}
+	}
+}
+
+// TestBoundsOfBudgets: the whole budget may be spent. What was never found is also limited
+// by recent searches, unless the process delivers once.
+func TestBoundsOfBudgets(t *testing.T) {
+	for _, c := range []struct {
+		budget, searches int
+		once             bool
+		proven, untried  int // how many requests are paid
+	}{{0, 9, false, 0, 0}, {1, 9, false, 1, 1}, {3, 9, false, 3, 3}, {3, 0, false, 3, 0}, {3, 1, false, 3, 1}, {3, 2, false, 3, 2}, {3, 0, true, 3, 3}} {
+		for trust, want := range map[trust]int{proven: c.proven, untried: c.untried} {
+			k := &call{Client: &Client{memory: newMemory(complete(Rules{Once: c.once})), search: rate.NewLimiter(0, c.searches)}, budget: c.budget}
+			paid := 0
+			for may := k.canPay(); k.pay(trust); may = k.canPay() {
+				if paid++; !may && trust != proven {
+					t.Errorf("%+v: request %d is paid, but could not be", c, paid)
+				}
+			}
+			if paid != want || trust != proven && k.canPay() {
+				t.Errorf("%+v: %d requests of trust %d are paid, want %d", c, paid, trust, want)
+			}
+		}
+	}
+	m := newMemory(complete(Rules{RequestBudget: 32}))
+	if budget, more := m.budget(10); budget != 32 || more != 0 {
+		t.Errorf("a budget of %d, and %d", budget, more)
+	}
+	m.holdsAll()
+	if budget, more := m.budget(10); budget != 512 || more != 0 {
+		t.Errorf("with all variables, a budget of %d, and %d", budget, more)
+	}
+	m.rules.Once, m.rules.RequestBudget = true, 513
+	if budget, more := m.budget(10); budget != 513 || more != 60 {
+		t.Errorf("once with all variables, a budget of %d, and %d", budget, more)
+	}
+	for budget, want := range map[int]int{0: 0, 12: 0, 13: 1, 23: 11, 24: 12, 25: 12, 32: 16} {
+		k := &call{budget: budget}
+		k.keepHalf(true, func() {
+			if kept := budget - k.budget; kept != want {
+				t.Errorf("of %d, %d are kept for afterwards, want %d", budget, kept, want)
+			}
+			k.budget = -1 // more was spent
+		})
+		if k.budget != want {
+			t.Errorf("of %d, %d are left, want %d", budget, k.budget, want)
+		}
+		k.budget = budget
+		if k.keepHalf(false, func() { k.budget-- }); k.budget != max(budget-1, 0) {
+			t.Errorf("of %d without use, %d are left", budget, k.budget)
 		}
 	}
 }
