@@ -157,10 +157,11 @@ func (c *cluster) fail(err error) {
 type watch struct {
 	mu       sync.Mutex
 	restarts []notify.Restart
-	reports  []string // "subject: error"
-	failed   []string // "workload secret … error"
-	last     error    // of the last try
-	reverted []string // "workload secret consequence"
+	reports  []string        // "subject: error"
+	failed   []string        // "workload secret … error"
+	last     error           // of the last try
+	reverted []string        // "workload secret consequence"
+	lasting  map[string]bool // subjects whose last report was an error
 }
 
 // told is what was seen so far.
@@ -203,8 +204,23 @@ func (w *watch) Missing(namespace, secret string, err error) {
 func (w *watch) Report(subject string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	delete(w.lasting, subject)
 	if err != nil {
 		w.reports = append(w.reports, subject+": "+err.Error())
+		if w.lasting == nil {
+			w.lasting = map[string]bool{}
+		}
+		w.lasting[subject] = true
+	}
+}
+
+// assertLasting compares the subjects whose last report was an error.
+func (w *watch) assertLasting(t *testing.T, want ...string) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got := slices.Sorted(maps.Keys(w.lasting)); !slices.Equal(got, want) {
+		t.Errorf("troubles of %q last, want %q", got, want)
 	}
 }
 
@@ -558,6 +574,7 @@ func TestWhatFailsIsTriedAgainAtGrowingIntervals(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		_, reports := seen.told()
+		seen.assertLasting(t, "restart of shop/deployment/web")
 		c.mu.Lock()
 		calls := c.calls
 		c.mu.Unlock()
@@ -573,6 +590,7 @@ func TestWhatFailsIsTriedAgainAtGrowingIntervals(t *testing.T) {
 		c.fail(nil)
 		time.Sleep(time.Minute)
 		c.assertWrites(t, "shop/deployment/web db=2 tls=2")
+		seen.assertLasting(t)
 	})
 }
 
@@ -624,6 +642,7 @@ func TestANamespaceHasABudget(t *testing.T) {
 		r.Check("bank", "db", names[:1])
 		time.Sleep(10 * time.Second)
 		assert(4, "with one of another namespace")
+		seen.assertLasting(t, "restarts in shop")
 		if _, reports := seen.told(); len(reports) == 0 || !strings.Contains(reports[0], `"shop" has used its restarts (3 an hour)`) {
 			t.Errorf("reported %q", reports)
 		}
@@ -633,6 +652,7 @@ func TestANamespaceHasABudget(t *testing.T) {
 		assert(5, "after a third of an hour")
 		time.Sleep(20 * time.Minute)
 		assert(6, "after another")
+		seen.assertLasting(t)
 		time.Sleep(time.Hour)
 		for _, name := range names { // nothing to do costs nothing
 			r.Check("shop", "db", []string{name})
