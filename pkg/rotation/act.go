@@ -31,21 +31,25 @@ func (s *step) act(ctx context.Context, action versions.Action) (done bool, err 
 	}
 	switch action.Verb {
 	case versions.Wait, versions.Idle:
-		return true, s.confirmIdle(ctx)
+		err = s.confirmIdle(ctx)
 	case versions.Write:
-		if err := s.checkWatched(action.Doc); err != nil {
-			return false, err
+		if err = s.checkWrite(ctx, action.Doc); err == nil {
+			err = s.writeSet(ctx, action.Doc)
 		}
-		if err := s.checkPromote(ctx, action.Doc); err != nil {
-			return false, err
-		}
-		return true, s.writeSet(ctx, action.Doc)
 	case versions.Make:
-		if err := s.checkMake(ctx); err != nil {
-			return false, err
+		if err = s.checkMake(ctx); err == nil {
+			err = s.makeVersion(ctx, action)
 		}
-		return true, s.makeVersion(ctx, action)
-	case versions.Revoke:
+	default:
+		return s.actOutside(ctx, action)
+	}
+	return true, err
+}
+
+// actOutside carries out an action outside, and records the outcome as a fact. New parts
+// that the outside mints are written to the set at once.
+func (s *step) actOutside(ctx context.Context, action versions.Action) (done bool, err error) {
+	if action.Verb == versions.Revoke {
 		if _, err := s.set.publisher.readAnnotatedNumbers(ctx); err != nil { // another writer may use the variables
 			return false, err
 		}
@@ -53,7 +57,7 @@ func (s *step) act(ctx context.Context, action versions.Action) (done bool, err 
 	if !s.known.IsZero() && time.Since(s.known) > s.tried/2 {
 		return true, nil
 	}
-	good, minted, err := s.actOutside(ctx, action)
+	good, minted, err := s.callActuator(ctx, action)
 	if err != nil {
 		return false, err
 	}
@@ -85,9 +89,9 @@ func (s *step) checkMake(ctx context.Context) error {
 	return nil
 }
 
-// checkWatched stops the revocation of a version that this process has not seen without
-// consumers for long enough, whatever the clock says.
-func (s *step) checkWatched(next *versions.Document) error {
+// checkWrite returns nil if a document may be written. It stops the revocation of a version
+// that this process has not seen without consumers for long enough, whatever the clock says.
+func (s *step) checkWrite(ctx context.Context, next *versions.Document) error {
 	least := min(s.set.Policy.Keep, s.config.Watch)
 	for id, since := range s.set.watched {
 		v, _ := next.Version(id)
@@ -95,17 +99,16 @@ func (s *step) checkWatched(next *versions.Document) error {
 			return &holdError{why: fmt.Sprintf("%s is watched for another %s", id, brief.Duration(rest.Round(time.Second))), until: s.now.Add(rest)}
 		}
 	}
-	return nil
+	return s.checkPromote(ctx, next)
 }
 
 // makeVersion creates a version.
 func (s *step) makeVersion(ctx context.Context, action versions.Action) error {
 	s.doing = string(versions.Make)
-	doc := s.doc
 	var prepared map[string]secret.Value
 	if preparer, ok := s.set.Actuator.(actuators.Preparer); ok {
 		var err error
-		if prepared, err = preparer.Prepare(ctx, doc); err != nil {
+		if prepared, err = preparer.Prepare(ctx, s.doc); err != nil {
 			return fmt.Errorf("no version can begin: %w", err)
 		}
 	}
@@ -117,7 +120,7 @@ func (s *step) makeVersion(ctx context.Context, action versions.Action) error {
 	maps.Copy(parts, generated)
 	maps.Copy(parts, prepared)
 	if s.set.Actuator == nil { // otherwise the outside may supply some parts
-		if err := checkParts(doc, parts); err != nil {
+		if err := checkParts(s.doc, parts); err != nil {
 			return err
 		}
 	}
@@ -125,7 +128,7 @@ func (s *step) makeVersion(ctx context.Context, action versions.Action) error {
 	if by.Command != "" {
 		by.Reason = s.set.commands.last.Reason
 	}
-	next := doc.Make(action.Version, parts, s.set.Policy.Outside, by)
+	next := s.doc.Make(action.Version, parts, s.set.Policy.Outside, by)
 	next.Versions[0].Made = since
 	return s.writeSet(ctx, next)
 }
@@ -218,9 +221,9 @@ func mintedAnew(v versions.Version, minted map[string]secret.Value) bool {
 	return false
 }
 
-// actOutside lets the actuator carry out an action. The error means that the outcome is
+// callActuator lets the actuator carry out an action. The error means that the outcome is
 // unknown.
-func (s *step) actOutside(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
+func (s *step) callActuator(ctx context.Context, action versions.Action) (good bool, minted map[string]secret.Value, err error) {
 	v, _ := s.doc.Version(action.Version)
 	s.doing = string(action.Verb)
 	switch action.Verb {
@@ -267,7 +270,7 @@ func (s *step) confirmIdle(ctx context.Context) error {
 				return err
 			}
 		}
-		good, _, err := s.actOutside(ctx, versions.Action{Verb: verb, Version: primary.ID})
+		good, _, err := s.callActuator(ctx, versions.Action{Verb: verb, Version: primary.ID})
 		switch {
 		case err != nil:
 			return err

@@ -135,11 +135,10 @@ type Gate struct {
 
 // checkPromote returns the objections to making a version the primary.
 func (g Gate) checkPromote(ctx context.Context, doc *versions.Document, v versions.Version) (against []string) {
-	if g.Consumers == nil {
-		return nil
-	}
-	if a := g.Consumers.Introduced(ctx, doc, v, nil); !a.Open {
-		against = append(against, a.Waits)
+	if g.Consumers != nil {
+		if a := g.Consumers.Introduced(ctx, doc, v, nil); !a.Open {
+			against = append(against, a.Waits)
+		}
 	}
 	return against
 }
@@ -149,11 +148,10 @@ func (g Gate) checkRetire(ctx context.Context, doc *versions.Document, v version
 	if since := now.Sub(v.Since); since < g.Keep && !v.Promoted.IsZero() { // it made nothing
 		against = append(against, fmt.Sprintf("%s have passed of %s", brief.Duration(since.Round(time.Second)), brief.Duration(g.Keep)))
 	}
-	if g.Consumers == nil {
-		return against
-	}
-	if a := g.Consumers.Left(ctx, doc, v, nil); !a.Open {
-		against = append(against, a.Waits)
+	if g.Consumers != nil {
+		if a := g.Consumers.Left(ctx, doc, v, nil); !a.Open {
+			against = append(against, a.Waits)
+		}
 	}
 	return against
 }

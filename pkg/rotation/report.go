@@ -100,10 +100,9 @@ func (s *step) report(ctx context.Context, action versions.Action, err error) (o
 	if pending && (err == nil && s.wrote == nil || err != nil && !errors.Is(err, ErrConflict)) {
 		set.commands.explain(ctx, report.WaitsFor)
 	}
-	for _, doc := range []*versions.Document{s.held.Document, s.wrote} {
-		if doc != nil {
-			doc.Wipe()
-		}
+	s.doc.Wipe()
+	if s.wrote != nil {
+		s.wrote.Wipe()
 	}
 	return o, err
 }
