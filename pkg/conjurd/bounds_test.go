@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -137,6 +138,37 @@ func TestBoundsOfRequests(t *testing.T) {
 	}
 	if w := send(t, s, get("/resources/dev/variable?limit=10000")); w.Code != 200 {
 		t.Errorf("the older limit of a listing: status %d", w.Code)
+	}
+}
+
+// TestBoundsOfServer: a value that a program sets, the keys of a data file, the parts of a
+// Pod's id, and the depth of a policy.
+func TestBoundsOfServer(t *testing.T) {
+	s := open(t, Options{MaxValue: 1000})
+	loadRoot(t, s, "- !policy { id: a, body: [ !policy { id: b, body: [ !variable c ] } ] }\n- !variable v\n")
+	for less := -1; less <= 1; less++ {
+		if err := s.Set(t.Context(), "v", make([]byte, 1000+less)); (err == nil) != (less <= 0) {
+			t.Errorf("a value of the bound%+d: %v", less, err)
+		}
+		id := strings.Join([]string{"apps", "shop", "service_account", "web"}[1-less:], "/")
+		if _, err := restrictionsOfID(id); (err == nil) != (less >= 0) {
+			t.Errorf("the id %s: %v", id, err)
+		}
+		// The policies a and a/b have 2 resources, with 1 slash at most, and a/b/c has 2.
+		q := request{method: "GET", path: fmt.Sprintf("/policies/dev/policy/a?depth=%d&limit=2", 1+less), as: "admin"}
+		if w := send(t, s, q); (w.Code == http.StatusOK) != (less <= 0) {
+			t.Errorf("the depth%+d: status %d, %s", less, w.Code, w.Body)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "key")
+	if _, err := DataKey(path, true); err != nil {
+		t.Fatal(err)
+	}
+	for keys, want := range []error{nil, ErrRekeying} {
+		rekeying, err := Rekeying(path)
+		if added := AddDataKey(path); err != nil || rekeying != (keys > 0) || !errors.Is(added, want) {
+			t.Errorf("%d keys were added: %t, %v, %v", keys, rekeying, err, added)
+		}
 	}
 }
 

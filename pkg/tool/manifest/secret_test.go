@@ -69,6 +69,18 @@ type: Opaque
 	}
 }
 
+// TestBoundsOfData: all values together have a MiB.
+func TestBoundsOfData(t *testing.T) {
+	for less := -1; less <= 1; less++ {
+		own := "ab"[:1+less] // with each length of padding
+		value := []byte(strings.Repeat("x", 1<<20+less-len(own)))
+		_, err := parse(t, "kind: Secret\nstringData: {b: \""+own+"\"}\n").Secrets[0].WithData(map[string][]byte{"A": value})
+		if (err == nil) != (less <= 0) {
+			t.Errorf("data of the bound%+d, with %q: %v", less, own, err)
+		}
+	}
+}
+
 func TestWithDataShowsNoValue(t *testing.T) {
 	s := parse(t, "kind: Secret\ndata: {a: 123456}\nstringData:\n  b: [top-secret]\n").Secrets[0]
 	_, err := s.WithData(nil)
