@@ -226,7 +226,7 @@ func EventuallyWithin(t testing.TB, patience time.Duration, what string, conditi
 	defer deadline.Stop()
 	look := time.NewTimer(0)
 	defer look.Stop()
-	for pause := 5 * time.Millisecond; ; pause = min(pause*5/4, 100*time.Millisecond) {
+	for pause := 5 * time.Millisecond; ; pause = min(pause*3/2, 200*time.Millisecond) {
 		select {
 		case <-look.C:
 		case <-deadline.C:
