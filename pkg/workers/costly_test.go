@@ -23,7 +23,7 @@ func TestCostlyTemplatesComeAfterTheOthers(t *testing.T) {
 		for i := range 30 {
 			def := definitions.SecretDefinition{Namespace: "busy", Name: fmt.Sprint("s", i), Annotations: map[string]string{
 				"conjur.org/conjur-secrets.x":       "- u: p/user",
-				"conjur.org/secret-file-template.x": `{{range until 200}}{{range until 100}}{{end}}{{end}}{{secret "u"}}`,
+				"conjur.org/secret-file-template.x": `{{$much := repeat 1100000 "x"}}{{secret "u"}}`,
 			}}
 			target := definitions.FromSecret(def)
 			s.set.Put(target)

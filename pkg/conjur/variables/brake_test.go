@@ -10,6 +10,7 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
+	"github.com/secretsync/syncer/test/length"
 )
 
 // The rule: more than the share, and more than the least number.
@@ -118,6 +119,8 @@ func TestProofDoesNotWaitBehindWhatIsGone(t *testing.T) {
 	})
 }
 
+var mass = length.Flag("mass", 400, 100, "how many variables there are, of which three quarters are found gone slowly")
+
 // A server that names no culprit, or one at a time, shows how many are gone
 // only after many polls. None is called gone before that is known.
 func TestSlowlyFoundMassIsHeldToo(t *testing.T) {
@@ -126,15 +129,17 @@ func TestSlowlyFoundMassIsHeldToo(t *testing.T) {
 		"forbidden": func(v *conjurtest.Variable) { v.Forbidden = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			withBrake(t, 400, func(c *setup) { c.RequestBudget = 20 }, func(t *testing.T, h *held) {
-				for _, id := range h.ids[:300] {
+			many := mass()
+			withBrake(t, many, func(c *setup) { c.RequestBudget = many / 20 }, func(t *testing.T, h *held) {
+				spoiled := h.ids[:many/4*3]
+				for _, id := range spoiled {
 					h.d.Change(id, spoil)
 				}
 				n, _ := h.until(1000)
 				if waited := time.Duration(n-1) * every; waited < holdTime+every {
 					t.Errorf("the first is gone after %v", waited)
 				}
-				for range 300 {
+				for range spoiled {
 					_, _ = h.c.Changed(t.Context(), h.ids)
 					time.Sleep(every)
 				}
@@ -142,7 +147,7 @@ func TestSlowlyFoundMassIsHeldToo(t *testing.T) {
 					t.Errorf("events %+v", h.events)
 				}
 				for _, id := range h.ids {
-					if a := fetch(t, h.c, id); (a.Verdict == variables.Gone) != slices.Contains(h.ids[:300], id) {
+					if a := fetch(t, h.c, id); (a.Verdict == variables.Gone) != slices.Contains(spoiled, id) {
 						t.Errorf("%s: %v %v", id, a.Verdict, a.Err)
 					}
 				}

@@ -10,7 +10,10 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
+	"github.com/secretsync/syncer/test/length"
 )
+
+var rounds = length.Flag("rounds", 40, 10, "how often a poll and a fetch meet a gateway that refuses")
 
 // gateways refuse what they should let through, without a word, and let all
 // else pass. Each of them may do so for as long as it likes.
@@ -73,7 +76,7 @@ func TestBareStatusesAreNoProof(t *testing.T) {
 						return status != 0
 					})
 					said := false
-					for range 40 {
+					for range rounds() {
 						time.Sleep(time.Minute) // longer than the brake holds
 						changed, err := c.Changed(t.Context(), ids)
 						if len(changed) > 0 {

@@ -9,7 +9,10 @@ import (
 
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
+	"github.com/secretsync/syncer/test/length"
 )
+
+var mostBad = length.Flag("most-bad", 20_000, 5_000, "how many bad variables there are in the largest case")
 
 // Whatever the number of variables that are not there, what was found before is
 // polled and fetched as if there were none, and what was never found is found
@@ -26,7 +29,7 @@ func TestManyBadVariablesDelayNoneThatIsThere(t *testing.T) {
 		},
 	}
 	for name, spoil := range ways {
-		for _, many := range []int{1000, 20000} {
+		for _, many := range []int{1000, mostBad()} {
 			if many > 1000 && name != "never made" {
 				continue // takes long, and is no other case
 			}
@@ -74,7 +77,7 @@ func TestManyBadVariablesDelayNoneThatIsThere(t *testing.T) {
 // A process that starts among many bad variables finds the good ones within a
 // few polls or fetches.
 func TestGoodVariablesAreFoundAmongManyThatAreNot(t *testing.T) {
-	for _, many := range []int{1000, 20000} {
+	for _, many := range []int{1000, mostBad()} {
 		t.Run(fmt.Sprint(many), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, good, all := conjurtest.New(), conjurtest.Names(50), []string(nil)
