@@ -50,12 +50,19 @@ func main() {
 	all := flag.Bool("all", false, "run everything that the essential run leaves out")
 	others := flag.Bool("versions", false, "test with other versions of Kubernetes")
 	flag.Parse()
-	steps := essential()
+	var steps []step
+	var err error
 	switch {
 	case *all:
 		steps = everything()
 	case *others:
 		steps = versions()
+	default:
+		steps, err = essential()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
