@@ -124,7 +124,7 @@ func TestNoSetChangesAUserOfAnother(t *testing.T) {
 			stop := run(t, engine)
 			s.Idle("")
 			clients, _ := s.newClients(2, 100*time.Millisecond)
-			ticker := time.NewTicker(10 * time.Millisecond)
+			ticker := time.NewTicker(time.Duration(pause()) * time.Millisecond)
 			defer ticker.Stop()
 			ended := all(t, clients, ticker.C)
 			s.Rotate()

@@ -80,9 +80,9 @@ func (s *shop) live(rotations int, forced bool) (logins int64, failed []string) 
 	s.Idle("")
 	stop()
 
-	interval, pause := 100*time.Millisecond, 400*time.Millisecond
+	interval, between := 100*time.Millisecond, 400*time.Millisecond
 	if forced { // the files are late, and the gate does not wait for them
-		interval, pause = time.Minute, 20*time.Millisecond
+		interval, between = time.Minute, 20*time.Millisecond
 	}
 	clients, ask := s.newClients(clients, interval)
 	who, err := consumers.New(consumers.Config{Set: set, Ask: []string{ask}, Again: time.Millisecond, Now: time.Now})
@@ -93,7 +93,7 @@ func (s *shop) live(rotations int, forced bool) (logins int64, failed []string) 
 	if forced {
 		engine = s.rotator(client, blind{database, database}, nil)
 	}
-	ticker := time.NewTicker(pause)
+	ticker := time.NewTicker(between)
 	defer ticker.Stop()
 	turns := ticker.C
 	if *busy {

@@ -192,7 +192,10 @@ func (r *serverRotator) logInAlways() (stop func() (int64, []string)) {
 					failed = append(failed, fmt.Sprintf("login %d as %s: %v", logins.Load(), username, err))
 					mu.Unlock()
 				}
-				settest.Sleep(ctx)
+				select {
+				case <-time.After(time.Duration(pause()) * time.Millisecond):
+				case <-ctx.Done():
+				}
 			}
 		})
 	}
