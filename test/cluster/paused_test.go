@@ -31,13 +31,14 @@ func TestPausedLeaderStandsBack(t *testing.T) {
 	delivered()
 	second := w.standby()
 
+	stood := len(first.Lines("Standing by")) // on a busy machine, it may have led twice
 	first.Signal(syscall.SIGSTOP)
 	w.Renew("shared")
 	delivered()
 	revisions := w.revisions()
 	begin := time.Now()
 	first.Signal(syscall.SIGCONT)
-	eventually(t, "the first to see who leads now", func() bool { return len(first.Lines("Standing by")) == 1 })
+	eventually(t, "the first to see who leads now", func() bool { return len(first.Lines("Standing by")) > stood })
 	w.polls(3)
 	if now := w.revisions(); now != revisions {
 		t.Errorf("the Secrets were written again:\n%s\n%s", revisions, now)
