@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -139,4 +140,27 @@ func TestServer(t *testing.T) {
 	assertOne(t, warnings, "SERVER_STATUS_TOKEN_FILE", "not used without")
 	_, warnings = load(t, sources(t, group.with(dict{"health-freshness": "5m"}), connection))
 	assertOne(t, warnings, "conjur.org/health-freshness", "not used without refresh")
+}
+
+func TestRestartInPlace(t *testing.T) {
+	on := dict{"restart-app-in-place": "true"}
+	for name, c := range map[string]struct {
+		annotations dict
+		want        config.InPlace
+		warns       string // "" for none
+	}{
+		"not set":      {nil, config.InPlace{}, ""},
+		"switched on":  {on, config.InPlace{Enabled: true, Every: time.Minute}, ""},
+		"all":          {on.with(dict{"restart-app-every": "10m", "restart-app-warning": "30s"}), config.InPlace{Enabled: true, Every: 10 * time.Minute, Warning: 30 * time.Second}, ""},
+		"without it":   {dict{"restart-app-warning": "30s"}, config.InPlace{}, "not used without conjur.org/restart-app-in-place"},
+		"another mode": {on.with(dict{"container-mode": "init"}), config.InPlace{}, "used in the mode sidecar only"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, warnings := load(t, sources(t, group.with(c.annotations), connection))
+			if cfg.InPlace != c.want || (c.warns == "") != (len(warnings) == 0) || c.warns != "" && !strings.Contains(warnings[0].Message, c.warns) {
+				t.Errorf("got %+v, %v", cfg.InPlace, warnings)
+			}
+		})
+	}
+	assertOne(t, problems(t, sources(t, group.with(on.with(dict{"restart-app-every": "999ms"})), connection)), "conjur.org/restart-app-every", "at least 1s")
 }

@@ -55,6 +55,7 @@ type Config struct {
 	// SecretsSizeLimit is the maximum total size of all files in MiB; at least 1.
 	SecretsSizeLimit int `name:"secretsSizeLimit" annotation:"secrets-size-limit" scope:"process" min:"1" default:"64"`
 	Signal           Signal
+	InPlace          InPlace
 	Server           Server
 	Log              Log
 	_                bool   `name:"tracing.console" annotation:"log-traces" env:"LOG_TRACES" default:"false" is:"lenient later"`
@@ -117,6 +118,16 @@ type Signal struct {
 	// restricts it to those whose executable has this base name. Empty means all.
 	User    string `name:"restartApp.user" annotation:"restart-app-user" kind:"user" scope:"live"`
 	Command string `name:"restartApp.command" annotation:"restart-app-command" kind:"command" scope:"live"`
+}
+
+// InPlace has the kubelet restart all containers of a sidecar's Pod after a change. The
+// zero InPlace restarts nothing.
+type InPlace struct {
+	Enabled bool `name:"restartApp.inPlace" annotation:"restart-app-in-place" scope:"live" default:"false"`
+	// Every is the least time between two restarts; it grows when they follow one another.
+	Every time.Duration `name:"restartApp.every" annotation:"restart-app-every" scope:"live" least:"1s" default:"1m"`
+	// Warning is the time between the announcement and the restart.
+	Warning time.Duration `name:"restartApp.warning" annotation:"restart-app-warning" scope:"live" default:"0s"`
 }
 
 // Server describes where to serve probes and metrics, and the condition for ready.

@@ -137,6 +137,23 @@ func (l *loader) signal(cfg *Config) {
 	cfg.Signal = Signal{}
 }
 
+// inPlace is for the Pod of a sidecar: the process of another mode ends by itself, or is
+// in another Pod.
+func (l *loader) inPlace(cfg *Config) {
+	on := l.process["restartApp.inPlace"]
+	for _, key := range []string{"restartApp.every", "restartApp.warning"} {
+		if val := l.process[key]; val.set && !cfg.InPlace.Enabled {
+			l.warn(val.key, "not used without %s", l.key("restartApp.inPlace"))
+		}
+	}
+	if cfg.InPlace.Enabled && cfg.Mode != ModeSidecar {
+		l.warn(on.key, "used in the mode sidecar only; ignored")
+	}
+	if !cfg.InPlace.Enabled || cfg.Mode != ModeSidecar {
+		cfg.InPlace = InPlace{}
+	}
+}
+
 func (l *loader) server(cfg *Config) {
 	s, address, fresh := &cfg.Server, l.process["server.address"], l.process["health.freshness"]
 	switch {

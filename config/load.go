@@ -129,6 +129,7 @@ func (l *loader) config() *Config {
 	l.retry(cfg)
 	l.log(cfg)
 	l.signal(cfg)
+	l.inPlace(cfg)
 	l.server(cfg)
 	l.conjur(cfg)
 	l.kubernetes(cfg)

@@ -62,6 +62,24 @@ func start(root *cobra.Command) int {
 // errLogged is the error of a command that has already logged its problem.
 var errLogged = errors.New("failed; see the log")
 
+// statusError is an error that ends the process with a status other than 1.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+// exitStatus is the exit status for an error.
+func exitStatus(err error) int {
+	var s *statusError
+	if errors.As(err, &s) {
+		return s.status
+	}
+	return 1
+}
+
 // newCommand makes the command tree. Without a subcommand it runs run, as the entry point
 // of an image does.
 func newCommand() *cobra.Command {

@@ -45,15 +45,6 @@ func addManifestFlags(cmd *cobra.Command, t *tool.Tool) {
 	cmd.Flags().StringVar(&t.Inject, "inject", "", "a file of the chart's values with label and sidecar (default: the label conjur.org/inject)")
 }
 
-// statusError is an error that ends the process with a status other than 1.
-type statusError struct {
-	status int
-	err    error
-}
-
-func (e *statusError) Error() string { return e.err.Error() }
-func (e *statusError) Unwrap() error { return e.err }
-
 // asStatus makes a tool's error end the process with the status. A difference ends it
 // with 1, as in diff(1).
 func asStatus(status int, err error) error {
@@ -66,15 +57,6 @@ func asStatus(status int, err error) error {
 		err = errLogged
 	}
 	return &statusError{status, err}
-}
-
-// exitStatus is the exit status for an error.
-func exitStatus(err error) int {
-	var s *statusError
-	if errors.As(err, &s) {
-		return s.status
-	}
-	return 1
 }
 
 func newConfigCommand() *cobra.Command {

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/pipeline"
 	"github.com/secretsync/syncer/pkg/tool/demo"
 )
@@ -25,7 +28,10 @@ func newRunCommandFor(o *pipeline.Options) *cobra.Command {
 		Long: `Fetches the variables from Conjur and writes them to files or to Kubernetes Secrets,
 as annotations, environment and configuration file say. In the modes init and
 application, it exits after the delivery. As a sidecar, it keeps the secrets fresh,
-and as standalone those of many applications.`,
+and as standalone those of many applications.
+
+Exit status: 0, 1 after an error, or 85 if all containers of the Pod are to restart in
+place (restart-app-in-place).`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Sources.AnnotationsNamed = cmd.Flags().Changed("annotations")
 			return run(cmd.Context(), *o)
@@ -52,8 +58,18 @@ func run(ctx context.Context, o pipeline.Options) error {
 	if err != nil {
 		return err
 	}
+	stop = sync.OnceFunc(stop)
 	defer stop()
-	if p.Run(ctx) != nil {
+	err = p.Run(ctx)
+	if restart, ok := errors.AsType[*pipeline.RestartError](err); ok {
+		p.Log().Info("Ending, so that the kubelet restarts all containers of the Pod in place", zap.Int("status", notify.InPlaceStatus))
+		stop()
+		if err := restart.Record(); err != nil { // as late as possible: a kill before it loses no restart
+			return err
+		}
+		return &statusError{notify.InPlaceStatus, errLogged}
+	}
+	if err != nil {
 		return errLogged
 	}
 	p.Log().Info("Ending")

@@ -34,6 +34,7 @@ type Metrics struct {
 	held     *prometheus.GaugeVec
 	restarts *prometheus.CounterVec
 	signals  *prometheus.CounterVec
+	inPlace  prometheus.Gauge
 	leader   prometheus.Gauge
 	fights   prometheus.Gauge
 }
@@ -64,6 +65,7 @@ func NewMetrics(version string) *Metrics {
 		held:     gauge("syncer_removals_held", "Variables whose removal is held back now.", identity...),
 		restarts: counter("syncer_workload_restarts_total", "Workloads that were restarted because of a changed Secret.", "namespace"),
 		signals:  counter("syncer_signals_total", "Processes of the application that were sent a signal, by result.", "result"),
+		inPlace:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_restarts_in_place", Help: "Restarts of all containers in place, because of changes, in the life of the Pod."}),
 		fights:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_contested_secrets", Help: "Secrets that another client changes again and again, so that there are pauses between the corrections."}),
 		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_leader", Help: "1 in the process that works, 0 in one that waits for the lease."}),
 	}
@@ -72,7 +74,7 @@ func NewMetrics(version string) *Metrics {
 	m.Signalled(0, 0) // makes the first refusal visible as an increase
 	m.queues = newQueueMetrics(m.registry)
 	m.sets = newSetMetrics(m.registry)
-	m.registry.MustRegister(m.syncs, m.lag, m.requests, m.seconds, m.removals, m.holds, m.held, m.restarts, m.signals, m.leader, m.fights, build,
+	m.registry.MustRegister(m.syncs, m.lag, m.requests, m.seconds, m.removals, m.holds, m.held, m.restarts, m.signals, m.inPlace, m.leader, m.fights, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -146,6 +148,13 @@ func (m *Metrics) Restarted(namespace string) {
 func (m *Metrics) Contested(more int) {
 	if m != nil {
 		m.fights.Add(float64(more))
+	}
+}
+
+// RestartedInPlace sets how many restarts in place earlier processes of the Pod recorded.
+func (m *Metrics) RestartedInPlace(times int) {
+	if m != nil {
+		m.inPlace.Set(float64(times))
 	}
 }
 

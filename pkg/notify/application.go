@@ -21,6 +21,7 @@ import (
 type Application struct {
 	status  *Status
 	journal journal
+	inPlace *InPlace
 	targets Targets
 	log     *zap.Logger
 
@@ -36,8 +37,11 @@ type Targets interface{ Records() []records.Record }
 // NewApplication returns the application of a status folder. Its notifications are also
 // logged.
 func NewApplication(status *Status, all Targets, log *zap.Logger) *Application {
-	return &Application{status: status, journal: journal{folder: status.folder}, targets: all, log: log}
+	return &Application{status: status, journal: journal{folder: status.folder}, inPlace: newInPlace(status, log), targets: all, log: log}
 }
+
+// InPlace returns the restarts in place that follow updates.
+func (a *Application) InPlace() *InPlace { return a.inPlace }
 
 // announced logs that a sentinel file was written.
 func (a *Application) announced(sentinel string) {
@@ -85,7 +89,7 @@ func (a *Application) notify(ctx context.Context) (failed, err error) {
 		_, err := os.Stat(string(a.status.folder)) // without it, nobody knows of the update
 		return nil, err
 	}
-	if err := a.status.SetUpdated(); err != nil {
+	if err := errors.Join(a.inPlace.require(), a.status.SetUpdated()); err != nil {
 		return nil, err
 	}
 	a.announced(UpdatedFile)

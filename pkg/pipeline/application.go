@@ -45,7 +45,7 @@ func (p *pipeline) openStatus(cfg *config.Config) error {
 		err = fmt.Errorf("status folder: %s: %w; mount a volume there if anybody looks at it", cfg.Folders.Status, syscall.EROFS)
 	}
 	if err != nil {
-		if cfg.Destination == config.DestinationFile && !cfg.Mode.OneShot() {
+		if cfg.Destination == config.DestinationFile && !cfg.Mode.OneShot() || cfg.InPlace.Enabled {
 			return err
 		}
 		p.parts.Log.Warn("Continuing without a status folder", zap.Error(err))
@@ -76,13 +76,20 @@ func (p *pipeline) openRenderings(status *notify.Status) {
 // prepare returns a function that puts the notifiers of a configuration in effect: the
 // ways, in addition to files, to notify the application of updates.
 func (a *application) prepare(cfg *config.Config) (commit func(), err error) {
-	switch {
-	case a == nil:
+	if a == nil {
 		return func() {}, nil
+	}
+	commitTo := func(notifiers ...notify.Notifier) func() {
+		return func() {
+			a.notified.InPlace().SetRules(notify.InPlaceRules(cfg.InPlace))
+			a.notified.SetNotifiers(notifiers...)
+		}
+	}
+	switch {
 	case a.command != nil:
-		return func() { a.notified.SetNotifiers(a.command.Notify) }, nil
+		return commitTo(a.command.Notify), nil
 	case cfg.Signal.Number == 0:
-		return func() { a.notified.SetNotifiers() }, nil
+		return commitTo(), nil
 	}
 	signaller, err := signals.NewSignaller(signals.SignalConfig{
 		Signal:  cfg.Signal.Number,
@@ -91,7 +98,15 @@ func (a *application) prepare(cfg *config.Config) (commit func(), err error) {
 		Sent:    a.metrics.Signalled,
 		Log:     a.log,
 	})
-	return func() { a.notified.SetNotifiers(signaller.Notify) }, err
+	return commitTo(signaller.Notify), err
+}
+
+// restart returns the restarts in place; nil if there is no application.
+func (a *application) restart() *notify.InPlace {
+	if a == nil {
+		return nil
+	}
+	return a.notified.InPlace()
 }
 
 // start prepares the status folder, announces what an earlier process did not, and calls
@@ -102,6 +117,9 @@ func (a *application) start(ctx context.Context, prime func(context.Context)) {
 		return
 	}
 	a.troubles.Report("scripts", a.status.InstallScripts())
+	restarts, err := a.restart().State()
+	a.troubles.Report("restart in place", err)
+	a.metrics.RestartedInPlace(restarts.Count)
 	a.troubles.Report(notify.UpdatedFile, a.notified.Recover(ctx))
 	prime(ctx)
 	a.troubles.Report(notify.ProvidedFile, a.notified.SayMissing())
@@ -176,6 +194,9 @@ func (a *Command) amend(cfg *config.Config) error {
 	}
 	if cfg.Mode == config.ModeStandalone || cfg.Destination != config.DestinationFile {
 		fail("exec", "the secrets of a command are files or environment variables; set the destination file, and the mode sidecar or init")
+	}
+	if cfg.InPlace.Enabled {
+		fail("exec", "a restart in place restarts the container of the command too; switch restart-app-in-place off")
 	}
 	owner := map[string]string{} // :: variable → the group that sets it
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(a.Groups))) {

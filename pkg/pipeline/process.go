@@ -218,9 +218,12 @@ func (s *Process) inEffect() (*supervisor, *config.Config) {
 	return s.supervisor, s.settings.config()
 }
 
-// logged logs an error that ends the process, unless it was logged already.
+// logged logs an error that ends the process, unless it was logged already or is a
+// restart in place.
 func (s *Process) logged(err error) error {
-	if _, invalid := errors.AsType[*config.InvalidError](err); err != nil && !invalid { // already logged
+	_, invalid := errors.AsType[*config.InvalidError](err)
+	_, restart := errors.AsType[*RestartError](err)
+	if err != nil && !invalid && !restart {
 		s.log.Error("Ending with an error", zap.Error(err))
 	}
 	return err

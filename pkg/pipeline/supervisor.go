@@ -275,6 +275,7 @@ func (s *supervisor) overview() status.Status {
 	} else {
 		now.Lanes, now.Targets = view.Lanes(p.views(), s.rules())
 		now.Rotations = view.Rotations(p.rotations.reports())
+		now.Restart = p.app.restart().Describe()
 	}
 	return now
 }

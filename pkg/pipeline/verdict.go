@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
+	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
 	"github.com/secretsync/syncer/pkg/workers"
@@ -52,22 +54,45 @@ type ending interface {
 	verdict() error
 }
 
-// service works until ctx ends, or until it has removed revoked values and updated all
-// others.
+// RestartError ends a process so that the kubelet restarts all containers of its Pod. Call
+// Record just before the exit with notify.InPlaceStatus.
+type RestartError struct{ *notify.InPlace }
+
+func (*RestartError) Error() string { return "all containers of the Pod are to restart in place" }
+
+// service works until ctx ends, until it has removed revoked values and updated all
+// others, or until all containers of the Pod restart in place.
 type service struct {
 	lanes      *lanes
 	revocation *revocation
+	restart    *notify.InPlace // nil without an application
+}
+
+// restarts returns a channel that is closed when the Pod's containers are to restart.
+func (s service) restarts() <-chan struct{} {
+	if s.restart == nil {
+		return nil
+	}
+	return s.restart.Ended()
 }
 
 func (s service) untilDone(ctx context.Context) {
 	select {
 	case <-ctx.Done():
+	case <-s.restarts():
 	case <-s.revocation.removed:
 		each(s.lanes.all(), func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
 	}
 }
 
-func (s service) verdict() error { return s.revocation.err() }
+func (s service) verdict() error {
+	select {
+	case <-s.restarts():
+		return cmp.Or[error](s.revocation.err(), &RestartError{s.restart})
+	default:
+		return s.revocation.err()
+	}
+}
 
 // job works until a one-shot process has delivered or given up every target.
 type job struct {

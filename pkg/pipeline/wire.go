@@ -121,7 +121,10 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 	if cfg.Mode.OneShot() {
 		p.ending = &job{settings: settings, set: set, lanes: lanes, app: p.app, revocation: revocation, complete: p.complete}
 	} else {
-		p.ending, p.tasks = service{lanes, revocation}, []source{expiring}
+		p.ending, p.tasks = service{lanes, revocation, p.app.restart()}, []source{expiring}
+		if p.app != nil {
+			p.tasks = append(p.tasks, p.app.restart())
+		}
 	}
 	if err := p.fill(cfg); err != nil {
 		p.close()

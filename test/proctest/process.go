@@ -140,6 +140,9 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
+// Kill kills the process, unless it has ended.
+func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
+
 // MustRun fails the test if the process has ended.
 func (p *Process) MustRun() {
 	p.t.Helper()

@@ -182,7 +182,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 		}
 		now, ok := h.recentStatus(), true
 		switch c := now.since(before); {
-		case now.Standby != before.Standby || len(now.Lanes) != len(before.Lanes):
+		case now.Standby != before.Standby || now.Restart != before.Restart || len(now.Lanes) != len(before.Lanes):
 			ok = send("event: status\ndata: %s\n\n", encodeLine(now))
 		case len(c.Targets) > 0 || len(c.Gone) > 0 || !slices.Equal(now.Lanes, before.Lanes) || !slices.Equal(now.Rotations, before.Rotations):
 			ok = send("event: change\ndata: %s\n\n", encodeLine(c))

@@ -20,7 +20,9 @@ type Status struct {
 	Pod       string    `json:"pod,omitempty"`
 	Started   time.Time `json:"started,omitzero"`
 	// Standby names the process that works while this one waits.
-	Standby string   `json:"standby,omitempty"`
+	Standby string `json:"standby,omitempty"`
+	// Restart says when all containers of the Pod restart in place, and how often they did.
+	Restart string   `json:"restart,omitempty"`
 	Lanes   []Lane   `json:"lanes"`
 	Targets []Target `json:"targets"` // sorted by name
 	// Rotations lists the sets that the process rotates, sorted by id.

@@ -161,7 +161,7 @@ function drawHead(counts) {
 	if (status.standby) text = `Standing by: ${status.standby} works`;
 	set($("summary"), [text, status.mode, status.version].filter(Boolean).join(" · "));
 	const pod = [status.namespace, status.pod].filter(Boolean).join("/");
-	const whose = [pod && make("span", "", "Pod " + pod), status.started && moment(status.started, "started " + ago(status.started))].filter(Boolean);
+	const whose = [pod && make("span", "", "Pod " + pod), status.started && moment(status.started, "started " + ago(status.started)), status.restart && make("span", "", status.restart)].filter(Boolean);
 	if ($("whose").textContent !== whose.map((e) => e.textContent).join("")) $("whose").replaceChildren(...whose);
 	document.title = (bad ? `(${bad}) ` : "") + ["Syncer", pod].filter(Boolean).join(" · ");
 	drawLost();

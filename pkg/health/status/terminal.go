@@ -151,6 +151,9 @@ func (o Overview) lines(screen *terminal.Screen, s Status) []string {
 		noun = "target"
 	}
 	lines := []string{fmt.Sprintf("%d %s, %d fresh", len(ts), noun, fresh)}
+	if s.Restart != "" {
+		lines = append(lines, terminal.Plain(s.Restart))
+	}
 	for _, l := range s.Lanes {
 		if h := l.Held; h.Of > 0 {
 			lines = append(lines, terminal.Plain(fmt.Sprintf("Removal as %s is held back until %s: %d of %d variables are gone at once", l.Name, h.Until.Format(time.TimeOnly), h.Gone, h.Of)))

@@ -83,3 +83,15 @@ func TestOverviewOfAProcessThatKnowsNoTarget(t *testing.T) {
 		}
 	}
 }
+
+func TestOverviewShowsRestartsInPlace(t *testing.T) {
+	const restart = "Restarts in place: 2; the next is due at 2026-11-28T12:00:00Z"
+	server := httptest.NewServer(&status.Handler{Look: func() status.Status {
+		return status.Status{At: time.Now(), Restart: restart, Lanes: []status.Lane{{}}, Targets: []status.Target{{State: status.Fresh}}}
+	}})
+	defer server.Close()
+	var out strings.Builder
+	if err := (status.Overview{URL: server.URL, Out: &out}).Once(t.Context()); err != nil || out.String() != "1 target, 1 fresh\n"+restart+"\n" {
+		t.Errorf("%v, %q", err, out.String())
+	}
+}

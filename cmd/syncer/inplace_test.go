@@ -1,0 +1,95 @@
+package main
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/test/proctest"
+)
+
+// kubelet restarts containers: all of them after the exit status of a restart in place,
+// and after another exit only Syncer's. The application reads its file at its start.
+type kubelet struct {
+	*world
+	p        *proctest.Process
+	app      string // what the application read
+	restarts int
+	lost     bool // a kill came between the note of a restart and the exit, as documented
+}
+
+// restart waits until the process has ended, and starts it again.
+func (k *kubelet) restart() {
+	k.Helper()
+	if status := k.p.ExitCode(); status == notify.InPlaceStatus {
+		k.app, k.restarts = k.file("db.json"), k.restarts+1
+	} else if status != -1 {
+		k.Fatalf("exit status %d", status)
+	} else if len(k.p.Lines("all containers of the Pod in place")) > 0 {
+		k.lost = true
+	}
+	k.p = k.start()
+}
+
+func newKubelet(t *testing.T) *kubelet {
+	k := &kubelet{world: newWorld(t)}
+	k.Group("db", "json", "db/password")
+	k.Annotations["restart-app-in-place"], k.Annotations["restart-app-every"] = "true", "1s"
+	k.p = k.start()
+	k.awaitProvided()
+	k.app = k.file("db.json")
+	return k
+}
+
+func TestRestartInPlaceOnceForEachChange(t *testing.T) {
+	t.Parallel()
+	k := newKubelet(t)
+	for range 2 {
+		k.Renew("db/password")
+		k.restart()
+		k.await("db.json", k.Value["db/password"])
+		if k.app != k.file("db.json") {
+			t.Error("the application started before the new value was there")
+		}
+		k.awaitUpdated() // announced before
+	}
+	k.beat()
+	k.beat()
+	k.p.Stop()
+	if k.restarts != 2 {
+		t.Errorf("%d restarts for 2 changes", k.restarts)
+	}
+}
+
+// Whenever Syncer is killed, the application gets the last value, and there is at most
+// one restart for each change.
+func TestRestartInPlaceOutlivesKills(t *testing.T) {
+	t.Parallel()
+	k := newKubelet(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	changes := 4
+	for range changes {
+		k.Renew("db/password")
+		for range random.IntN(3) {
+			time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond) // any moment
+			k.p.Kill()
+			k.restart()
+		}
+	}
+	if k.lost {
+		k.Renew("db/password")
+		changes++
+	}
+	k.await("db.json", k.Value["db/password"])
+	for k.app != k.file("db.json") {
+		k.restart()
+	}
+	k.beat()
+	k.p.Stop()
+	if k.restarts > changes {
+		t.Errorf("%d restarts for %d changes", k.restarts, changes)
+	}
+}
