@@ -142,6 +142,31 @@ func TestLabelledJobsComplete(t *testing.T) {
 	})
 }
 
+// TestLabelledJobsGetVariables: the kubelet reads them from the group's file as they are, also
+// for an init container, and own variables can refer to them.
+func TestLabelledJobsGetVariables(t *testing.T) {
+	t.Parallel()
+	const password = "a \"$(user)\" `b` \\\n#c=\td ü"
+	w := newWorld(t, map[string]string{"shop/user": "anna", "shop/password": password})
+	w.restricted()
+	label := w.injecting()
+	pod := w.labelled(label, "env", "password", "URL")
+	pod.Annotations = files("secrets-refresh-interval", "1s", "secret-file-format.db", "kubernetes-env", "inject-env.db", "user, password", "inject-containers", "first, app")
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	app := &pod.Spec.Containers[0]
+	app.Env = []corev1.EnvVar{{Name: "URL", Value: "db://$(user)"}}
+	first := app.DeepCopy()
+	first.Name = "first"
+	pod.Spec.InitContainers = []corev1.Container{*first}
+	_, err := client.BatchV1().Jobs(w.namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "env"},
+		Spec: batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: template(pod, "env")}}, metav1.CreateOptions{})
+	w.check(err)
+	w.awaitJob("env", batchv1.JobComplete)
+	for _, container := range []string{"first", "app"} {
+		w.podOf("app=env").awaitLog(container, password+"\ndb://anna\n")
+	}
+}
+
 // TestTypesOfPoliciesAreRight: the controller that compares the chart's expressions with the
 // types of the API reports no warning. It does not check variables; the tests on the API
 // server do.
