@@ -37,6 +37,22 @@ func TestCorrectionsAreSpaced(t *testing.T) {
 	}
 }
 
+// TestADeletedSecretHasNoFight: one of the same name begins anew, and others go on.
+func TestADeletedSecretHasNoFight(t *testing.T) {
+	f, now := NewDrift(nil, nil, nil), time.Now()
+	for range 3 {
+		f.count("secret/ns/s", now)
+		f.count("secret/ns/other", now)
+	}
+	f.Forget("secret/ns/s")
+	if pause := f.count("secret/ns/s", now); pause != 0 {
+		t.Errorf("after the deletion: a pause of %v", pause)
+	}
+	if pause := f.count("secret/ns/other", now); pause != 2*time.Second {
+		t.Errorf("another Secret: a pause of %v", pause)
+	}
+}
+
 // TestBoundsOfPeace: a fight ends only after the pause and a minute.
 func TestBoundsOfPeace(t *testing.T) {
 	for less := time.Duration(-1); less <= 1; less++ {
