@@ -53,3 +53,26 @@ func TestNotesAnnotations(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainShowsTheSettingsOfAFile, and no target that is not there.
+func TestExplainShowsTheSettingsOfAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "syncer.yaml")
+	if err := os.WriteFile(file, []byte(`secretsDestination: file
+conjur: {applianceUrl: "https://conjur", account: dev, login: host/a}
+targets: [{name: db, format: template, template: 'p={{ secret "p" }}', secrets: [{p: db/password}]}]
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, said strings.Builder
+	tool := Tool{Sources: config.Sources{ConfigFile: config.File{Name: file}, Getenv: func(name string) string { return map[string]string{"CONJUR_AUTHN_API_KEY": "x"}[name] }}, Out: &out, Err: &said}
+	err := tool.Explain("file/db")
+	if text := strings.Join(strings.Fields(out.String()), " "); err != nil || !strings.Contains(text, "format template template inline entries p: db/password") {
+		t.Errorf("%v\n%s%s", err, out.String(), said.String())
+	}
+	if err := tool.Explain("file/none"); err == nil || !strings.Contains(err.Error(), `there is no target "file/none"`) {
+		t.Errorf("a target that is not there: %v", err)
+	}
+	if err := tool.Render(t.Context(), "none", ""); err == nil {
+		t.Error("a group that is not there is rendered")
+	}
+}
