@@ -28,6 +28,9 @@ func TestBoundsOfEvents(t *testing.T) {
 			}
 			warn("db", "no route")
 			time.Sleep(repeatAfter + time.Duration(less))
+			if r.prune(time.Now()); len(r.said) > 0 != (less < 0) {
+				t.Errorf("after the bound%+d, %d warnings are remembered", less, len(r.said))
+			}
 			if repeated := warn("db", "no route") > 0; repeated != (less >= 0) {
 				t.Errorf("the warning is repeated after the bound%+d: %t", less, repeated)
 			}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/secretsync/syncer/pkg/kube"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -188,5 +190,26 @@ func TestRolloutsAreOfTheirGeneration(t *testing.T) {
 				t.Errorf("%s %+v: %+v, %v", kind, test, got, err)
 			}
 		}
+	}
+}
+
+// A new Event is one request, and a repeated one patches it.
+func TestEventsCostOneRequestEach(t *testing.T) {
+	methods := make(chan string, 10)
+	c := played(t, func(_ http.ResponseWriter, r *http.Request, say func(string, ...any)) {
+		methods <- r.Method
+		say(`{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":"n","resourceVersion":"1"}}`)
+	})
+	r := c.NewRecorder("syncer", make(reports, 10))
+	stop := running(t, r.Run)
+	for _, want := range []string{http.MethodPost, http.MethodPatch} {
+		r.Event(kube.SecretReference("n", "db", "1"), corev1.EventTypeNormal, "Synced", "2 keys")
+		if got := next(t, methods, "a request"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	stop()
+	if len(methods) > 0 {
+		t.Errorf("%d requests too many", len(methods))
 	}
 }
