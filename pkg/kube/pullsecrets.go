@@ -115,8 +115,11 @@ func (a *PullSecrets) learn(now time.Time) {
 	for key := range touched {
 		before := a.of[key]
 		delete(a.of, key)
-		delete(a.missing, key)
 		namespace, name := key.Secret()
+		if len(a.missing[key]) > 0 {
+			a.reportLater(namespace, key) // it may name others now
+		}
+		delete(a.missing, key)
 		for _, of := range before {
 			delete(a.wanted[of], name)
 			a.turns.Put(of.namespace, of, now)
@@ -213,11 +216,16 @@ func (a *PullSecrets) recordMissing(of account, secrets []string, missing bool) 
 		if a.missing[key][of.name] = true; !missing {
 			delete(a.missing[key], of.name)
 		}
-		if a.unsaid[of.namespace] == nil {
-			a.unsaid[of.namespace] = map[targets.Key]bool{}
-		}
-		a.unsaid[of.namespace][key] = true
+		a.reportLater(of.namespace, key)
 	}
+}
+
+// reportLater makes summarize report the missing accounts of a Secret.
+func (a *PullSecrets) reportLater(namespace string, key targets.Key) {
+	if a.unsaid[namespace] == nil {
+		a.unsaid[namespace] = map[targets.Key]bool{}
+	}
+	a.unsaid[namespace][key] = true
 }
 
 // summarize reports the missing accounts of each Secret if they have changed. It waits

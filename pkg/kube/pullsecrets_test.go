@@ -3,11 +3,13 @@ package kube_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +17,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/secretsync/syncer/pkg/kube"
+	"github.com/secretsync/syncer/pkg/targets"
+	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
 const ours = "conjur.org/pull-secrets"
@@ -199,4 +203,46 @@ func TestNoPullSecretsWithoutARightOrAnAccount(t *testing.T) {
 		t.Errorf("without an account: %v", err)
 	}
 	b.has("after both", "", "theirs")
+}
+
+// What is said of missing accounts ends when the Secret names others, or is gone.
+func TestMissingAccountsAreSaidUntilTheyAreNoLongerNamed(t *testing.T) {
+	c := played(t, func(w http.ResponseWriter, r *http.Request, say func(string, ...any)) {
+		if strings.HasSuffix(r.URL.Path, "/none") {
+			w.WriteHeader(http.StatusNotFound)
+			say(statusJSON, "none", "NotFound", http.StatusNotFound)
+			return
+		}
+		say(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"builder","namespace":"n","uid":"u","resourceVersion":"1"}}`)
+	})
+	set, heard := &records.Set{}, make(reports, 100)
+	key := targets.KubeSecretKey("n", "db")
+	a := c.NewPullSecrets(set, func(string, string) bool { return true }, c.NewRecorder("syncer", heard), heard, zap.NewNop())
+	names := func(accounts ...string) {
+		set.Lane("").Put(&targets.Target{Key: key, Secret: &targets.Secret{Namespace: "n", Name: "db", PullFor: accounts}})
+		a.Changed(key)
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		for _, want := range want {
+			if got := next(t, heard, want); !strings.HasPrefix(got, want) {
+				t.Errorf("reported %q, want %q", got, want)
+			}
+		}
+	}
+	names()
+	running(t, a.Run)
+	const missing, found = "service accounts of secret/n/db: there is no service account none in", "service accounts of secret/n/db: <nil>"
+	names("none")
+	expect("pull secrets of n/none: <nil>", missing)
+	if limits := set.Lane("").Limited()[key]; len(limits) != 1 || limits[0] != "none: there is no such service account" {
+		t.Errorf("limits %q", limits)
+	}
+	names("builder")
+	expect("pull secrets of n/", "pull secrets of n/", found)
+	names("none")
+	expect("pull secrets of n/", "pull secrets of n/", missing)
+	set.Delete(key)
+	a.Changed(key)
+	expect("pull secrets of n/none: <nil>", found)
 }
