@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,4 +249,40 @@ func TestProbesTakeWhatTheySee(t *testing.T) {
 	if err := notify.Provided(broken); err == nil || !strings.Contains(err.Error(), "not a directory") {
 		t.Errorf("without a folder: %v", err)
 	}
+}
+
+// TestMissingWorkloadsAreReportedWhileTheyAreNamed: what a Secret no longer names is no
+// trouble of it.
+func TestMissingWorkloadsAreReportedWhileTheyAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		time.Sleep(time.Minute)
+		c.revise("shop", "db")
+		r, seen, end := restarting(t, c, 0)
+		defer end()
+		var named atomic.Pointer[[]string]
+		name := func(workloads ...string) { named.Store(&workloads) }
+		r.Wants = func(w targets.Workload, _ string) bool { return slices.Contains(*named.Load(), w.String()) }
+		last := func() string {
+			synctest.Wait()
+			_, reports := seen.told()
+			return reports[len(reports)-1]
+		}
+		name("deployment/web", "deployment/other")
+		r.Check("shop", "db", []string{"deployment/web", "deployment/other"})
+		time.Sleep(10 * time.Second)
+		if got := last(); !strings.Contains(got, "there is no deployment/other, deployment/web in") {
+			t.Error(got)
+		}
+		name("deployment/other")
+		time.Sleep(time.Hour)
+		if got := last(); !strings.Contains(got, "there is no deployment/other in") {
+			t.Error(got)
+		}
+		seen.assertLasting(t, "workloads of the secret shop/db")
+		name()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		seen.assertLasting(t)
+	})
 }

@@ -33,6 +33,28 @@ func (r *Restarts) recordMissing(w targets.Workload, secrets []string, gone bool
 	}
 }
 
+// dropUnnamed drops the Secrets that no longer name a workload. It ends the report of their
+// missing workloads. The next checks of the others report those again.
+func (r *Restarts) dropUnnamed(w targets.Workload, d *pendingRestart) {
+	if r.Wants == nil {
+		return
+	}
+	for secret := range d.secrets {
+		if r.Wants(w, secret) {
+			continue
+		}
+		delete(d.secrets, secret)
+		r.recordMissing(w, []string{secret}, false)
+		r.mu.Lock()
+		for other, p := range r.pending {
+			if other.Namespace == w.Namespace && p.secrets[secret] {
+				p.missing = false
+			}
+		}
+		r.mu.Unlock()
+	}
+}
+
 // summarize reports, for each Secret, which of its workloads do not exist. It does so
 // when no workload of the namespace is due any more.
 func (r *Restarts) summarize(namespace string, now time.Time) {

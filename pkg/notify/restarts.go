@@ -229,7 +229,7 @@ const (
 func (r *Restarts) attempt(ctx context.Context, w targets.Workload, d *pendingRestart) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
-	maps.DeleteFunc(d.secrets, func(secret string, _ bool) bool { return r.Wants != nil && !r.Wants(w, secret) })
+	r.dropUnnamed(w, d)
 	secrets := slices.Sorted(maps.Keys(d.secrets))
 	var restarted bool
 	var err error
