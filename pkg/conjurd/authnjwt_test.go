@@ -118,6 +118,7 @@ func TestJWTRights(t *testing.T) {
 	k := newKeyServer(t, time.Now)
 	s := open(t, Options{Strict: true})
 	loadRoot(t, s, strings.ReplaceAll(jwksPolicy, "  - !webservice\n", "  - !webservice\n  - !webservice status\n")+
+		"- !host { id: far, restricted_to: [ 10.1.1.1 ], annotations: { authn-jwt/svc/sub: sa } }\n- !permit { role: !host far, privileges: [ authenticate ], resource: !webservice conjur/authn-jwt/svc }\n"+
 		"- !host poor\n- !user eve\n- !user writer\n- !user ops\n- !permit { role: !user writer, privileges: [ update ], resource: !webservice conjur/authn-jwt/svc/status }\n"+
 		"- !permit { role: !user ops, privileges: [ read ], resource: !webservice conjur/authn-jwt/svc/status }\n- !policy { id: conjur/authn-jwt/bare, body: [ !webservice status ] }\n"+
 		"- !policy\n  id: conjur/authn-iam/aws\n  body:\n  - !webservice\n  - !webservice status\n")
@@ -126,9 +127,10 @@ func TestJWTRights(t *testing.T) {
 	} {
 		set(t, s, "conjur/authn-jwt/svc/"+name, value)
 	}
-	for host, status := range map[string]int{"sa": 200, "poor": 403, "nobody": 401} {
+	for host, status := range map[string]int{"sa": 200, "poor": 403, "nobody": 401, "far": 401, "far 10.1.1.1": 200} {
+		host, from, _ := strings.Cut(host, " ")
 		token := k.token(jwtlib.MapClaims{"name": host, "sub": "sa"})
-		if w := send(t, s, request{method: "POST", path: "/authn-jwt/svc/dev/authenticate", body: "jwt=" + token}); w.Code != status || status == 403 && w.Body.Len() > 0 {
+		if w := send(t, s, request{method: "POST", path: "/authn-jwt/svc/dev/authenticate", body: "jwt=" + token, from: from}); w.Code != status || status == 403 && w.Body.Len() > 0 {
 			t.Errorf("%s: status %d, %s", host, w.Code, w.Body)
 		}
 	}
