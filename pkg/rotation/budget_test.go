@@ -2,6 +2,7 @@ package rotation
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -77,5 +78,32 @@ func TestALateReadGivesNoBudgetBack(t *testing.T) {
 	l.recordBegun("a", doc, now, true) // another set read it before
 	if l.barred(&Plan{ID: "b"}, doc, now, true) == "" {
 		t.Error("a second version begins within the hour")
+	}
+}
+
+// TestASetThatCannotBeReadHoldsTheBudget until Conjur has answered.
+func TestASetThatCannotBeReadHoldsTheBudget(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.Policy("- !variable others\n- !permit { role: !host rotates, privileges: [read, execute], resource: !variable others }\n")
+	l := ledger{begun: map[string][]time.Time{}}
+	for _, id := range []string{"undeclared", "others"} {
+		l.sets = append(l.sets, Set{Conjur: s.reader, ID: id})
+	}
+	s.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/others") {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	if err := l.readOthers(t.Context(), time.Now()); err == nil || l.knows("others") || !l.knows("undeclared") {
+		t.Errorf("%v, known: others %v, undeclared %v", err, l.knows("others"), l.knows("undeclared"))
+	}
+	s.Intercept(nil)
+	if err := l.readOthers(t.Context(), time.Now()); err != nil || !l.knows("others") {
+		t.Errorf("after an answer: %v", err)
 	}
 }

@@ -161,7 +161,8 @@ func (s *Seen) recordStep(set string, step uint64) error {
 }
 
 // readOthers reads the sets that this process has not read yet. Versions that an earlier
-// process began count too. A set that cannot be read contributes nothing.
+// process began count too. A set without a document contributes nothing. If Conjur does not
+// answer, the result is an error, because the limit would not hold without the answer.
 func (l *ledger) readOthers(ctx context.Context, now time.Time) error {
 	for _, set := range l.sets {
 		if l.knows(set.ID) {
@@ -171,7 +172,11 @@ func (l *ledger) readOthers(ctx context.Context, now time.Time) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil || held.Document == nil {
+		none := errors.Is(err, ErrUndeclared) || errors.Is(err, ErrForbidden) || errors.Is(err, errNoSet)
+		if err != nil && !none {
+			return fmt.Errorf("rotation.perHour: how many versions the set %q began is unknown: %w", set.ID, err)
+		}
+		if held.Document == nil {
 			held.Document = versions.New("")
 		}
 		l.recordBegun(set.ID, held.Document, now, true)
