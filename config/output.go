@@ -138,7 +138,9 @@ func (e *Effective) addSettings(table []setting, of any) {
 				e.add(s.name, value.String())
 			}
 		case bool:
-			e.addBoolean(s, value)
+			if value || s.follows == "" {
+				e.addBoolean(s, value)
+			}
 		default:
 			if !v.IsZero() || v.Kind() == reflect.Int {
 				e.add(s.name, value)

@@ -21,7 +21,7 @@ removeDeletedSecrets: false
 removal: {confirmations: 3, grace: 1m, brake: 40, brakeHold: 1h}
 exitOnRevoked: false
 restoreDeletedFiles: never
-restartApp: {signal: SIGHUP, user: "1000", command: java}
+restartApp: {signal: SIGHUP, user: "1000", command: java, inPlace: true, every: 1m, warning: 1s}
 server: {address: "127.0.0.1:9000", status: true, statusTokenFile: /status-token}
 health: {freshness: 7m, ready: tried}
 log: {level: warn, format: json}
@@ -147,13 +147,16 @@ var changes = map[string]change{
 	"secretsSizeLimit":             {smallFile, "containerMode", "secretsSizeLimit: 3\ncontainerMode", "secretsSizeLimit", nil},
 	"restartApp.signal":            {sidecarFile, "SIGHUP", "SIGTERM", "restartApp.signal", nil},
 	"restartApp.user":              {sidecarFile, `"1000"`, `"1001"`, "restartApp.user", nil},
+	"restartApp.inPlace":           {sidecarFile, "inPlace: true, every: 1m, warning: 1s", "inPlace: false", "restartApp.every restartApp.inPlace restartApp.warning", nil},
+	"restartApp.every":             {sidecarFile, "every: 1m", "every: 2m", "restartApp.every", nil},
+	"restartApp.warning":           {sidecarFile, "warning: 1s", "warning: 2s", "restartApp.warning", nil},
 	"restartApp.command":           {sidecarFile, "java", "perl", "restartApp.command", nil},
 	"server.address":               {sidecarFile, ":9000", ":9001", "server.address", nil},
 	"server.status":                {sidecarFile, "status: true", "status: false", "server.status", nil},
 	"server.statusTokenFile":       {sidecarFile, "/status-token", "/other-token", "server.statusTokenFile", nil},
 	"health.freshness":             {sidecarFile, "freshness: 7m", "freshness: 8m", "health.freshness", nil},
 	"health.ready":                 {sidecarFile, "tried", "delivered", "health.ready", nil},
-	"log.level":                    {sidecarFile, "warn", "error", "log.level", nil},
+	"log.level":                    {sidecarFile, "level: warn", "level: error", "log.level", nil},
 	"log.debug":                    {smallFile, "containerMode", "log: {debug: true}\ncontainerMode", "log.level", nil},
 	"log.format":                   {sidecarFile, "format: json}\ntr", "format: text}\ntr", "log.format", nil},
 	"tracing.console":              {sidecarFile, "console: false", "console: true", "", nil},
