@@ -1,5 +1,8 @@
 // Package config makes one checked Config from an operator's settings: Pod annotations,
 // environment variables or a configuration file.
+//
+// The tags of a field declare a setting. The type setting explains each tag. A field named
+// "_" declares a setting whose effect another field shows.
 package config
 
 import (
@@ -129,6 +132,11 @@ type InPlace struct {
 	// Warning is the time between the announcement and the restart.
 	Warning time.Duration `name:"restartApp.warning" annotation:"restart-app-warning" scope:"live" default:"0s" follows:"none"`
 }
+
+// InPlaceStatus is the exit status that asks the kubelet to restart all containers of the
+// Pod. A rule with the action RestartAllContainers must name it, in the restartPolicyRules
+// of Syncer's container (Kubernetes 1.36).
+const InPlaceStatus = 85
 
 // Server describes where to serve probes and metrics, and the condition for ready.
 type Server struct {

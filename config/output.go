@@ -121,7 +121,8 @@ func within(names ...string) []setting {
 }
 
 // addSettings adds the values that a struct has for the settings of a table, if they are
-// not empty; of points to the struct.
+// not empty; of points to the struct. It leaves out a Boolean that is off by default, and
+// that only some modes have.
 func (e *Effective) addSettings(table []setting, of any) {
 	for _, s := range table {
 		if s.field == "" || s.envOnly {
@@ -138,7 +139,7 @@ func (e *Effective) addSettings(table []setting, of any) {
 				e.add(s.name, value.String())
 			}
 		case bool:
-			if value || s.follows == "" {
+			if value || s.follows == "" || s.def == "" {
 				e.addBoolean(s, value)
 			}
 		default:

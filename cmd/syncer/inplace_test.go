@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/pkg/notify"
+	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -22,7 +22,7 @@ type kubelet struct {
 // restart waits until the process has ended, and starts it again.
 func (k *kubelet) restart() {
 	k.Helper()
-	if status := k.p.ExitCode(); status == notify.InPlaceStatus {
+	if status := k.p.ExitCode(); status == config.InPlaceStatus {
 		k.app, k.restarts = k.file("db.json"), k.restarts+1
 	} else if status != -1 {
 		k.Fatalf("exit status %d", status)

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/config"
-	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/pkg/pipeline"
 	"github.com/secretsync/syncer/pkg/tool/demo"
 )
@@ -62,12 +61,12 @@ func run(ctx context.Context, o pipeline.Options) error {
 	defer stop()
 	err = p.Run(ctx)
 	if restart, ok := errors.AsType[*pipeline.RestartError](err); ok {
-		p.Log().Info("Ending, so that the kubelet restarts all containers of the Pod in place", zap.Int("status", notify.InPlaceStatus))
+		p.Log().Info("Ending, so that the kubelet restarts all containers of the Pod in place", zap.Int("status", config.InPlaceStatus))
 		stop()
 		if err := restart.Record(); err != nil { // as late as possible: a kill before it loses no restart
 			return err
 		}
-		return &statusError{notify.InPlaceStatus, errLogged}
+		return &statusError{config.InPlaceStatus, errLogged}
 	}
 	if err != nil {
 		return errLogged

@@ -14,11 +14,6 @@ import (
 	"github.com/secretsync/syncer/internal/wake"
 )
 
-// InPlaceStatus is the exit status that asks the kubelet to restart all containers of the
-// Pod. A rule with the action RestartAllContainers must name it, in the restartPolicyRules
-// of Syncer's container (Kubernetes 1.36).
-const InPlaceStatus = 85
-
 // inPlaceFile remembers the restarts in the status folder, because each of them ends this
 // process too.
 const inPlaceFile = ".restart-in-place"
@@ -79,7 +74,7 @@ func (p *InPlace) currentRules() InPlaceRules {
 }
 
 // Ended returns a channel that is closed when this process must end, so that the kubelet
-// restarts all containers. The caller then calls Record, and exits with InPlaceStatus.
+// restarts all containers. The caller then calls Record, and exits with the status of the rule.
 func (p *InPlace) Ended() <-chan struct{} { return p.ended }
 
 // State reads the state. A file that is not readable counts as none: the application may

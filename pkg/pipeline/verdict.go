@@ -55,7 +55,7 @@ type ending interface {
 }
 
 // RestartError ends a process so that the kubelet restarts all containers of its Pod. Call
-// Record just before the exit with notify.InPlaceStatus.
+// Record just before the exit with config.InPlaceStatus.
 type RestartError struct{ *notify.InPlace }
 
 func (*RestartError) Error() string { return "all containers of the Pod are to restart in place" }

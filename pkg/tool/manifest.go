@@ -147,7 +147,7 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]s
 	for i, p := range found {
 		cfg, v := p.Load(t.Sources, t.TemplatesNamed, connection)
 		found[i].Config = cfg
-		v = both(v, checkFileKeys(found[i]))
+		v = both(both(v, checkFileKeys(found[i])), checkRestartRule(found[i]))
 		if naming {
 			v = config.Validation{Errors: prefixed(p.Workload.String()+": ", v.Errors), Warnings: prefixed(p.Workload.String()+": ", v.Warnings)}
 		}

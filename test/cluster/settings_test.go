@@ -153,6 +153,9 @@ var delivered = []change{
 	{"restartApp.signal", "signal: SIGHUP", "signal: SIGUSR1"},
 	{"restartApp.user", `user: "1000"`, `user: "1001"`},
 	{"restartApp.command", "command: none", "command: nobody"},
+	{"restartApp.inPlace", "inPlace: false", "inPlace: true"},
+	{"restartApp.every", "every: 1m", "every: 2m"},
+	{"restartApp.warning", "warning: 1h", "warning: 2h"}, // longer than the test
 	{"targets.secrets", "[{k: 1}]", "[{l: 1}]"},
 	{"targets.policyPath", "policyPath: busy", "policyPath: other"},
 	{"targets.path", "path: old", "path: new"},
@@ -174,7 +177,7 @@ removal: {grace: 0s, brake: 40, brakeHold: 1h}
 exitOnRevoked: true
 nodeSecretsBase: busy
 restoreDeletedFiles: refresh
-restartApp: {signal: SIGHUP, user: "1000", command: none}
+restartApp: {signal: SIGHUP, user: "1000", command: none, inPlace: false, every: 1m, warning: 1h}
 conjur: {login: host/kept, apiKeyFile: DIR/key-of-kept, account: dev, applianceUrl: URL, certFile: CA}
 kubernetes: {namespace: NS}
 targets:

@@ -114,6 +114,8 @@ var accepted = map[string]struct {
 	"the label init":         {change: labelled("init"), init: true},
 	"the mode init":          {change: annotate("container-mode", "init"), init: true},
 	"the mode and the label": {change: all(labelled("init"), annotate("container-mode", "init")), init: true},
+	"a restart in place":     {change: annotate("restart-app-in-place", "true")},
+	"no restart in place":    {change: all(labelled("init"), annotate("restart-app-in-place", "true")), init: true},
 	"the mode sidecar":       {change: annotate("container-mode", "sidecar")},
 	"an empty mode":          {change: annotate("container-mode", "")},
 	"another folder":         {change: annotate("inject-folder", "/etc/shop/.secrets_2-a"), folder: "/etc/shop/.secrets_2-a"},

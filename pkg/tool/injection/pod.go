@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/config"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -19,6 +20,7 @@ const (
 	containersAnnotation = "conjur.org/inject-containers"
 	folderAnnotation     = "conjur.org/inject-folder"
 	modeAnnotation       = "conjur.org/container-mode"
+	inPlaceAnnotation    = "conjur.org/restart-app-in-place"
 )
 
 // Wanted reports whether a Pod asks for Syncer, as the policy's binding does.
@@ -46,7 +48,14 @@ func (s *Sidecar) Add(pod *corev1.PodTemplateSpec) (added bool, problems []strin
 		}
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, s.Volumes...)
-	pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, s.Containers[p.mode])
+	own := s.Containers[p.mode]
+	if p.mode != "init" && pod.Annotations[inPlaceAnnotation] == "true" {
+		own.RestartPolicyRules = []corev1.ContainerRestartRule{{
+			Action:    corev1.ContainerRestartRuleActionRestartAllContainers,
+			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{config.InPlaceStatus}},
+		}}
+	}
+	pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, own)
 	return true, nil
 }
 

@@ -204,5 +204,7 @@ JSONPatch{op: "add", path: "/spec/volumes/-", value: {{ include "syncer.cel" . }
 (has(object.spec.initContainers) ? [] : [JSONPatch{op: "add", path: "/spec/initContainers", value: []}]) +
 [JSONPatch{op: "add", path: "/spec/initContainers/0", value: variables.mode == "init" ?
 {{ include "syncer.sidecarIn" (list . "init") | fromYamlArray | first | include "syncer.cel" }} :
-{{ include "syncer.sidecarIn" (list . "sidecar") | fromYamlArray | first | include "syncer.cel" }}}]
+{{ include "syncer.sidecarIn" (list . "sidecar") | fromYamlArray | first | include "syncer.cel" }}}] +
+(variables.mode == "init" || variables.annotations[?"conjur.org/restart-app-in-place"].orValue("") != "true" ? [] :
+[JSONPatch{op: "add", path: "/spec/initContainers/0/restartPolicyRules", value: [{"action": dyn("RestartAllContainers"), "exitCodes": dyn({"operator": dyn("In"), "values": dyn([85])})}]}])
 {{- end -}}
