@@ -52,7 +52,7 @@ func (l *loader) allIdentities(cfg *Config) []Identity {
 // ownNamespaces returns the namespaces of an identity. Each namespace may have only one
 // identity.
 func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) []string {
-	return l.own(id, "namespaces", "namespace", served, func(name string) error {
+	return l.claimServed(id, "namespaces", "namespace", served, func(name string) error {
 		if name == AllNamespaces {
 			return errors.New("* is not the name of a namespace; the process's own identity serves all namespaces without another one")
 		}
@@ -62,7 +62,7 @@ func (l *loader) ownNamespaces(id item, k Kubernetes, served map[string]string) 
 
 // ownSecrets returns the Secrets of an identity. Each Secret may have only one identity.
 func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) []string {
-	return l.own(id, "secrets", "Secret", served, func(text string) error {
+	return l.claimServed(id, "secrets", "Secret", served, func(text string) error {
 		namespace, name, ok := strings.Cut(text, "/")
 		listed := func(def definitions.SecretDefinition) bool { return def.Namespace == namespace && def.Name == name }
 		switch {
@@ -75,9 +75,9 @@ func (l *loader) ownSecrets(id item, k Kubernetes, served map[string]string) []s
 	})
 }
 
-// own reads a list of the names that an identity serves. It reports and omits a name that
+// claimServed reads a list of the names that an identity serves. It reports and omits a name that
 // check refuses or that another identity serves.
-func (l *loader) own(id item, list, noun string, served map[string]string, check func(string) error) (kept []string) {
+func (l *loader) claimServed(id item, list, noun string, served map[string]string, check func(string) error) (kept []string) {
 	key := id[list].key
 	for _, name := range l.unique(key, id[list].names()) {
 		other, taken := served[name]

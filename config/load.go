@@ -37,7 +37,7 @@ type Sources struct {
 	Getenv func(string) string
 
 	// ConfigFile is a YAML file; without a name there is no file. Annotations take
-	// precedence over it, and it takes precedence over the other variables.
+	// precedence over it, and it takes precedence over environment variables.
 	ConfigFile File
 
 	SecretsDir, TemplatesDir, StatusDir string
@@ -96,6 +96,8 @@ func newLoader(src Sources) *loader {
 // Config, these targets have Faults, or they will fail when they are synced.
 func Load(src Sources) (cfg *Config, warnings []Problem, err error) { return load(src, nil) }
 
+// load reads the sources in the order of their precedence. The first one that has a setting
+// wins: annotations, the file, the environment.
 func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err error) {
 	l := newLoader(src)
 	l.before = before
@@ -134,7 +136,7 @@ func (l *loader) config() *Config {
 	l.conjur(cfg)
 	l.kubernetes(cfg)
 	cfg.Identities = l.allIdentities(cfg)
-	l.rotate(cfg)
+	l.loadRotation(cfg)
 	l.warnOfIdle(cfg.Identities)
 	if cfg.Destination == DestinationKubernetes {
 		l.ignoreGroups()

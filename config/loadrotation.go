@@ -36,8 +36,8 @@ func LoadRotation(src Sources) (Rotation, []Problem, error) {
 	cfg := &Config{}
 	fill(fileSettings(), l.process, reflect.ValueOf(cfg))
 	l.conjur(cfg)
-	cfg.Mode, cfg.Kubernetes = "", Kubernetes{}
-	l.rotate(cfg)
+	cfg.Mode, cfg.Kubernetes = "", Kubernetes{} // this process delivers nothing
+	l.loadRotation(cfg)
 	if len(cfg.Rotation.Sets) == 0 && len(l.problems) == 0 {
 		l.fail(src.ConfigFile.Name, "the file has no %s; list the sets to rotate", "rotation.sets")
 	}
@@ -47,8 +47,8 @@ func LoadRotation(src Sources) (Rotation, []Problem, error) {
 	return cfg.Rotation, l.warnings, nil
 }
 
-// rotate checks and completes the rotation settings.
-func (l *loader) rotate(cfg *Config) {
+// loadRotation checks and completes the rotation settings.
+func (l *loader) loadRotation(cfg *Config) {
 	list := l.process["rotation.sets"]
 	switch {
 	case len(list.items) == 0:
@@ -59,7 +59,7 @@ func (l *loader) rotate(cfg *Config) {
 		cfg.Rotation = Rotation{}
 		return
 	}
-	cfg.Rotation.Conjur = l.rotatesAs(cfg)
+	cfg.Rotation.Conjur = l.loadRotationIdentity(cfg)
 	if own := &cfg.Rotation.Owner; *own == "" {
 		if *own = cfg.Rotation.Conjur.Login; cfg.Kubernetes.LeaderElection.Lease != "" {
 			*own = strings.TrimSpace(*own + " " + cfg.Kubernetes.LeaderElection.Namespace + "/" + cfg.Kubernetes.LeaderElection.Lease)
@@ -72,8 +72,8 @@ func (l *loader) rotate(cfg *Config) {
 	l.checkSeparate(list.items, cfg.Rotation.Sets)
 }
 
-// rotatesAs returns the connection settings for changes of sets.
-func (l *loader) rotatesAs(cfg *Config) Conjur {
+// loadRotationIdentity returns the connection settings for changes of sets.
+func (l *loader) loadRotationIdentity(cfg *Config) Conjur {
 	name := l.process["rotation.identity"]
 	if !name.set || name.bad {
 		return cfg.Conjur
@@ -95,13 +95,13 @@ func (l *loader) rotatesAs(cfg *Config) Conjur {
 func (l *loader) loadSet(it item, table []setting) RotatedSet {
 	var set RotatedSet
 	fill(table, it, reflect.ValueOf(&set))
-	l.actuator(it, &set)
+	l.loadActuator(it, &set)
 	l.loadTimeout(it, &set)
-	l.generated(it, &set)
-	l.schedule(it, &set)
+	l.loadGenerate(it, &set)
+	l.loadSchedule(it, &set)
 	l.loadKeep(it, &set)
-	l.confirmed(it, &set)
-	l.published(it, &set)
+	l.loadConfirm(it, &set)
+	l.loadPublish(it, &set)
 	for i, part := range it["adopt"].keys {
 		if set.Adopt == nil {
 			set.Adopt = map[string]string{}
@@ -115,8 +115,8 @@ func (l *loader) loadSet(it item, table []setting) RotatedSet {
 	return set
 }
 
-// generated reads the parts of a version.
-func (l *loader) generated(it item, set *RotatedSet) {
+// loadGenerate reads the parts of a version.
+func (l *loader) loadGenerate(it item, set *RotatedSet) {
 	val := it["generate"]
 	if !val.set {
 		if !set.Outside() {
@@ -150,8 +150,8 @@ func bad(it item) bool {
 	return false
 }
 
-// schedule reads when to create a version.
-func (l *loader) schedule(it item, set *RotatedSet) {
+// loadSchedule reads when to create a version.
+func (l *loader) loadSchedule(it item, set *RotatedSet) {
 	switch {
 	case it["every"].set && it["cron"].set:
 		l.fail(it["cron"].key, "the set also has every; remove one of the two")
@@ -216,9 +216,9 @@ func (l *loader) loadKeep(it item, set *RotatedSet) {
 	}
 }
 
-// confirmed checks how consumers confirm a version. If no confirmation is configured, the
+// loadConfirm checks how consumers confirm a version. If no confirmation is configured, the
 // rotation waits for a time.
-func (l *loader) confirmed(it item, set *RotatedSet) {
+func (l *loader) loadConfirm(it item, set *RotatedSet) {
 	for _, text := range set.Confirm.Ask {
 		if _, err := definitions.ParseEndpoint(text); err != nil {
 			l.failAll(it["confirm.ask"].key, err)
@@ -240,8 +240,8 @@ func (l *loader) confirmed(it item, set *RotatedSet) {
 	}
 }
 
-// actuator reads the settings of the outside system that must accept the versions.
-func (l *loader) actuator(it item, set *RotatedSet) {
+// loadActuator reads the settings of the outside system that must accept the versions.
+func (l *loader) loadActuator(it item, set *RotatedSet) {
 	first := ""
 	for _, name := range []string{"postgresql", "conjur", "http", "exec", "aws", "gcp", "azure"} {
 		val := it[name]
@@ -324,8 +324,8 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 	}
 }
 
-// published reads the variables that follow the primary.
-func (l *loader) published(it item, set *RotatedSet) {
+// loadPublish reads the variables that follow the primary.
+func (l *loader) loadPublish(it item, set *RotatedSet) {
 	val := it["publish"]
 	for i, id := range val.keys {
 		p := val.items[i]

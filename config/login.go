@@ -15,12 +15,12 @@ import (
 // or otherwise the process.
 type login struct {
 	*loader
-	id item
+	id item // nil for the process
 }
 
-// setting returns the effective setting. If the identity does not set it, the process's
+// effective returns the effective setting. If the identity does not set it, the process's
 // setting applies, except for settings that identify the login.
-func (l login) setting(name string) value {
+func (l login) effective(name string) value {
 	own := l.id[name]
 	if own.set || l.id != nil && slices.Contains([]string{"conjur.login", "conjur.apiKey", "conjur.apiKeyFile"}, name) {
 		return own
@@ -59,7 +59,7 @@ func (l login) checkAuthenticator(c Conjur) {
 		return
 	}
 	for _, oneOf := range a.needs {
-		set := slices.ContainsFunc(oneOf, func(name string) bool { return l.setting(name).set })
+		set := slices.ContainsFunc(oneOf, func(name string) bool { return l.effective(name).set })
 		if !set && !l.src.Assume.Connection {
 			l.missing(oneOf[0], a.name)
 		}
@@ -71,12 +71,12 @@ func (l login) checkAuthenticator(c Conjur) {
 
 // checkCredential checks the file or name in one setting of an authenticator.
 func (l login) checkCredential(name string, c Conjur) {
-	val, key := l.setting(name), l.key(name)
+	val, key := l.effective(name), l.key(name)
 	switch {
 	case val.bad:
 	case name == "conjur.login" && c.AuthnType == AuthnK8s && val.set:
 		l.checkK8sLogin(key, c.Login)
-	case name == "conjur.apiKeyFile" && val.set && l.setting("conjur.apiKey").set:
+	case name == "conjur.apiKeyFile" && val.set && l.effective("conjur.apiKey").set:
 		l.fail(key, "the API key itself is set too; remove one of the two")
 	case name == "conjur.apiKeyFile" && val.set:
 		l.checkKeyFile(key, c.APIKeyFile)
@@ -147,10 +147,10 @@ func (l *loader) warnOfIdle(ids []Identity) {
 		return
 	}
 	slices.Sort(names)
-	unaware := strings.Join(slices.Compact(names), ", ")
+	inUse := strings.Join(slices.Compact(names), ", ")
 	for _, name := range credentialSettings() {
 		if val := l.process[name]; val.set && !used[name] && name != "conjur.jwtTokenPath" {
-			l.warn(val.key, "not used by the authenticator %s", unaware)
+			l.warn(val.key, "not used by the authenticator %s", inUse)
 		}
 	}
 }

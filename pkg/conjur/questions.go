@@ -41,7 +41,7 @@ func (c *Client) Batch(ctx context.Context, b *Batch, etag string) Values {
 	defer r.wipe()
 	switch r.status {
 	case http.StatusOK:
-		found, bad, err := decodeBatch(r.header, r.body, b.IDs, c.resource(""))
+		found, bad, err := decodeBatch(r.header, r.body, b.IDs, c.fullID(""))
 		if err != nil {
 			return Values{Reading: reading.as(Unusable, err.Error())}
 		}
@@ -74,7 +74,7 @@ func (c *Client) Batch(ctx context.Context, b *Batch, etag string) Values {
 
 // Variable requests one value. With an ETag the request is conditional.
 func (c *Client) Variable(ctx context.Context, id, etag string) Values {
-	req, err := c.api.RetrieveSecretRequest(c.resource(id))
+	req, err := c.api.RetrieveSecretRequest(c.fullID(id))
 	if err == nil {
 		req = conditional(req, etag)
 	}
@@ -157,7 +157,7 @@ const Execute = "execute"
 // the shared one. The form is Given for yes, No for no, and Missing for an
 // invisible variable.
 func (c *Client) Check(ctx context.Context, t *Token, id, privilege string) Reading {
-	req, err := pathEscaped(c.api.CheckPermissionRequest(c.resource(id), privilege))
+	req, err := pathEscaped(c.api.CheckPermissionRequest(c.fullID(id), privilege))
 	r, reading := c.reading(ctx, t, KindCheck, fmt.Sprintf("%q", id), req, err)
 	switch {
 	case r == nil:
@@ -188,7 +188,7 @@ type Resource struct {
 // Resource requests a variable's properties. It is Given only if the answer names
 // the variable.
 func (c *Client) Resource(ctx context.Context, t *Token, id string) (Resource, Reading) {
-	return c.about(ctx, t, c.resource(id), fmt.Sprintf("%q", id))
+	return c.about(ctx, t, c.fullID(id), fmt.Sprintf("%q", id))
 }
 
 // SetAnnotation is the annotation of a host that names the set that rotates its
@@ -245,7 +245,7 @@ func (c *Client) List(ctx context.Context, length, offset int, etag string) (Pag
 	case r.status != http.StatusOK:
 		return Page{}, reading
 	}
-	page, err := decodeList(r.header, r.body, c.resource(""), length)
+	page, err := decodeList(r.header, r.body, c.fullID(""), length)
 	if err != nil {
 		return Page{}, reading.as(Unusable, err.Error())
 	}
@@ -268,7 +268,7 @@ func (c *Client) Versions(ctx context.Context, id string) ([]uint64, Reading) {
 	if err := CheckID(id); err != nil {
 		return nil, Reading{Err: err}
 	}
-	req, err := pathEscaped(c.api.ResourceRequest(c.resource(id)))
+	req, err := pathEscaped(c.api.ResourceRequest(c.fullID(id)))
 	r, reading := c.reading(ctx, nil, KindResource, fmt.Sprintf("%q", id), req, err)
 	if r == nil {
 		return nil, reading
@@ -280,7 +280,7 @@ func (c *Client) Versions(ctx context.Context, id string) ([]uint64, Reading) {
 		ID      string
 		Secrets *[]struct{ Version uint64 }
 	}
-	if r.status != http.StatusOK || !isJSON(r.header) || json.Unmarshal(r.body, &answer) != nil || answer.ID != c.resource(id) || answer.Secrets == nil {
+	if r.status != http.StatusOK || !isJSON(r.header) || json.Unmarshal(r.body, &answer) != nil || answer.ID != c.fullID(id) || answer.Secrets == nil {
 		return nil, reading.as(Unusable, notConjur)
 	}
 	numbers := make([]uint64, len(*answer.Secrets))
@@ -292,7 +292,7 @@ func (c *Client) Versions(ctx context.Context, id string) ([]uint64, Reading) {
 
 // VariableAt requests a variable's value at a version.
 func (c *Client) VariableAt(ctx context.Context, id string, version uint64) (secret.Value, Reading) {
-	req, err := c.api.RetrieveSecretWithVersionRequest(c.resource(id), int(version))
+	req, err := c.api.RetrieveSecretWithVersionRequest(c.fullID(id), int(version))
 	r, reading := c.reading(ctx, nil, KindVariable, fmt.Sprintf("%q", id), req, err)
 	if r == nil || r.status != http.StatusOK {
 		return secret.Value{}, reading

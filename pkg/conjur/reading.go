@@ -136,7 +136,7 @@ func (c *Client) reading(ctx context.Context, t *Token, kind Kind, subject strin
 }
 
 // formOf returns the form of an answer as far as the status and the presence of a
-// body determine it.
+// body determine it. A 404 has another meaning for each request, which its method knows.
 func formOf(r *reply) Form {
 	switch r.status {
 	case http.StatusForbidden:

@@ -38,9 +38,9 @@ func newBuilder(config *Config) (*conjurapi.Client, error) {
 	return api, nil
 }
 
-// resource returns a variable's full id. The builder always receives full ids,
+// fullID returns a variable's full id. The builder always receives full ids,
 // because it misinterprets short ones with a colon.
-func (c *Client) resource(id string) string { return c.config.Account + ":variable:" + id }
+func (c *Client) fullID(id string) string { return c.config.Account + ":variable:" + id }
 
 // longestID bounds an id in a URL. For a longer request line, a server may close
 // the connection, or delay its answer until a timeout. The genuine server accepts a
@@ -73,7 +73,7 @@ var shortForm = strings.NewReplacer("%3A", ":", "%2F", "/", "%2C", ",", "+", "%2
 func (c *Client) LineLength(ids ...string) int {
 	n := len("GET ") + len(c.base) + len("/secrets?variable_ids=") + len(" HTTP/1.1\r\n")
 	for _, id := range ids {
-		n += len(shortForm.Replace(url.QueryEscape(c.resource(id)))) + len(",")
+		n += len(shortForm.Replace(url.QueryEscape(c.fullID(id)))) + len(",")
 	}
 	return n
 }
@@ -81,7 +81,7 @@ func (c *Client) LineLength(ids ...string) int {
 func (c *Client) batchRequest(ids []string) (*http.Request, error) {
 	full := make([]string, len(ids))
 	for i, id := range ids {
-		full[i] = c.resource(id)
+		full[i] = c.fullID(id)
 	}
 	req, err := c.api.RetrieveBatchSecretsRequest(full, true)
 	if err != nil {

@@ -99,7 +99,7 @@ func (c *Client) Set(ctx context.Context, id string, value secret.Value) error {
 	if err := CheckID(id); err != nil {
 		return err
 	}
-	req, err := c.api.RetrieveSecretRequest(c.resource(id))
+	req, err := c.api.RetrieveSecretRequest(c.fullID(id))
 	if err != nil {
 		return err
 	}

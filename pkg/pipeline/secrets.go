@@ -96,7 +96,7 @@ func (s *secrets) sources() []source {
 	return append(all, s.texts.Watches()...)
 }
 
-// known returns the namespaces whose Secrets are not all known.
+// known returns why the Secrets of some namespaces are not all known yet.
 func (s *secrets) known() error {
 	if _, err := s.division.Ready(); err != nil {
 		return err

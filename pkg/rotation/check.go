@@ -147,7 +147,7 @@ func (r *Rotator) checkSetup(ctx context.Context, s *step) (problems []string) {
 		add("%v", err)
 	}
 	if err := s.readClock(ctx); err == nil {
-		if ahead := s.doc.Ahead(s.now); ahead != "" {
+		if ahead := s.doc.FutureText(s.now); ahead != "" {
 			add("%s", ahead)
 		}
 	}
@@ -156,7 +156,7 @@ func (r *Rotator) checkSetup(ctx context.Context, s *step) (problems []string) {
 		return problems
 	}
 	if !s.owned() {
-		add("%s; this is %q", s.doc.Owned(), r.config.Owner)
+		add("%s; this is %q", s.doc.OwnerText(), r.config.Owner)
 	}
 	if s.set.Actuator != nil {
 		if err := s.set.Actuator.Verify(ctx, primary); err != nil {

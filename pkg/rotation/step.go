@@ -163,7 +163,7 @@ func (s *step) mayChange() bool { return s.owned() && s.set.seen <= s.doc.Step }
 // gatherFacts gathers the known facts beside the set.
 func (s *step) gatherFacts(ctx context.Context) (err error) {
 	set, f := s.set, &s.facts
-	set.ahead = s.doc.Ahead(s.now)
+	set.ahead = s.doc.FutureText(s.now)
 	*f = versions.Facts{Now: s.now, Seen: set.seen, Shown: map[string]bool{}, Tried: map[versions.Try]bool{}}
 	if set.commands.last.Answer == "" {
 		f.Command = set.commands.last.Command

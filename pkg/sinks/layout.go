@@ -14,8 +14,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// layout describes the files of a target. All methods except folder, enter and
-// check receive the open folder that holds the target.
+// layout describes the files of a target. Methods with a parameter dir receive
+// the open folder that holds the target.
 type layout interface {
 	// folder returns that folder's path below the secrets folder.
 	folder() string

@@ -135,7 +135,7 @@ func (t *Target) Templated() bool {
 func (t *Target) Expand(ids []string, holders ...string) *Target {
 	if !t.Wildcard() {
 		none := func(string) bool { return false }
-		return t.Override(func(id string) bool { return slices.Contains(ids, id) }, none)
+		return t.ChooseVariables(func(id string) bool { return slices.Contains(ids, id) }, none)
 	}
 	expanded := *t
 	if t.Secret == nil {

@@ -255,10 +255,10 @@ type File struct {
 	Mode fs.FileMode
 }
 
-// Override returns the target with a decision for each entry that may have a
+// ChooseVariables returns the target with a decision for each entry that may have a
 // node-specific variable. use decides whether the entry reads it. watch decides whether
 // Syncer watches it.
-func (t *Target) Override(use, watch func(id string) bool) *Target {
+func (t *Target) ChooseVariables(use, watch func(id string) bool) *Target {
 	settled := *t
 	settled.Entries, settled.Overrides, settled.Watched = slices.Clone(t.Entries), map[string]string{}, nil
 	for i, e := range t.Entries {

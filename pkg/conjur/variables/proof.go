@@ -9,7 +9,7 @@ import (
 const mostTimes = 10
 
 // observation is one answer in which the server called a variable gone and
-// confirmed our identity.
+// confirmed our identity. Reading.isEvidence in pkg/conjur lists the answers that count.
 type observation struct {
 	reason   Reason
 	identity string    // the server's name for us

@@ -149,7 +149,7 @@ func TestBoundsOfNext(t *testing.T) {
 			t.Errorf("a version that is kept for the bound%+d: %+v", less, kept)
 		}
 		ahead := version1(epoch.Add(time.Minute + moment))
-		if said := ahead.Ahead(epoch) != ""; said != (less > 0) {
+		if said := ahead.FutureText(epoch) != ""; said != (less > 0) {
 			t.Errorf("a time in the future at the bound%+d is reported: %t", less, said)
 		}
 	}

@@ -110,13 +110,13 @@ func Next(doc *Document, p Policy, f Facts) Action {
 	case f.Seen > doc.Step:
 		return wait(`step %d was delivered already, but the set is at %d, as after a restored backup; look at it and then "claim" it`, f.Seen, doc.Step)
 	case doc.Owner != p.Owner:
-		return Action{Verb: Wait, Why: doc.Owned()}
+		return Action{Verb: Wait, Why: doc.OwnerText()}
 	case doc.Paused:
 		return wait(`it is paused; to go on, "resume" it`)
 	}
 	var waiting Action
 	for _, v := range doc.Versions {
-		a := d.of(v)
+		a := d.byState(v)
 		if a.Verb != "" && a.Verb != Wait {
 			return a
 		}
@@ -147,31 +147,31 @@ func (d decision) commanded() Entry {
 	return Entry{At: d.f.Now, Command: d.f.Command.ID, Reason: d.f.Command.Reason}
 }
 
-// of returns the due action for one version; the zero Action if nothing will ever be due.
-func (d decision) of(v Version) Action {
+// byState returns the due action for one version; the zero Action if nothing will ever be due.
+func (d decision) byState(v Version) Action {
 	switch v.State {
 	case Pending:
-		return d.accept(v)
+		return d.whilePending(v)
 	case Accepted:
-		return d.introduce(v)
+		return d.whileAccepted(v)
 	case Returning:
-		return d.comeBack(v)
+		return d.whileReturning(v)
 	case Retiring:
-		return d.leave(v)
+		return d.whileRetiring(v)
 	case Revoking:
-		return d.revoke(v)
+		return d.whileRevoking(v)
 	}
 	return Action{}
 }
 
-func (d decision) accept(v Version) Action {
+func (d decision) whilePending(v Version) Action {
 	if a := d.apply(v, "gave up "+v.ID, v.ID+" was refused"); a.Verb != "" {
 		return a
 	}
 	return write(d.doc.to(v.ID, Accepted, "accepted "+v.ID, d.by()))
 }
 
-func (d decision) introduce(v Version) Action {
+func (d decision) whileAccepted(v Version) Action {
 	_, used := d.doc.Primary()
 	by, forced := d.by(), d.commands("promote", v.ID) || d.commands("promote", "")
 	if forced {
@@ -190,9 +190,9 @@ func (d decision) introduce(v Version) Action {
 	return write(d.doc.Promote(v.ID, by))
 }
 
-// comeBack makes the former version primary again. The outside first gets a new fence. A
+// whileReturning makes the former version primary again. The outside first gets a new fence. A
 // controller that is about to revoke the version does not have that fence.
-func (d decision) comeBack(v Version) Action {
+func (d decision) whileReturning(v Version) Action {
 	if a := d.apply(v, "gave up the way back to "+v.ID, v.ID+" was revoked already"); a.Verb != "" {
 		return a
 	}
@@ -219,7 +219,7 @@ func (d decision) apply(v Version, givenUp, refused string) Action {
 	return d.verify(v)
 }
 
-func (d decision) leave(v Version) Action {
+func (d decision) whileRetiring(v Version) Action {
 	_, used := d.doc.Primary()
 	left, known := d.f.Left[v.ID]
 	left = left || !used
@@ -243,11 +243,11 @@ func (d decision) leave(v Version) Action {
 	return write(d.doc.to(v.ID, Revoking, "revokes "+v.ID, d.by()))
 }
 
-// revoke returns the next action for a version that must be revoked. It waits until the
+// whileRevoking returns the next action for a version that must be revoked. It waits until the
 // lease of other controllers has passed, and until no target shows the version as the
 // primary. Unless the operator forced it, it then waits until all consumers use the
 // primary. A login is revoked only right after the login of the primary has worked.
-func (d decision) revoke(v Version) Action {
+func (d decision) whileRevoking(v Version) Action {
 	primary, used := d.doc.Primary()
 	switch {
 	case d.f.Now.Before(v.Since.Add(d.p.Lease)):

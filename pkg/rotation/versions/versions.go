@@ -138,25 +138,25 @@ func (d *Document) Usable() []Version {
 	return slices.DeleteFunc(slices.Clone(d.Versions), func(v Version) bool { return v.State == Pending || v.State == Retired })
 }
 
-// Owned names the owner of the set, for other controllers.
-func (d *Document) Owned() string {
+// OwnerText names the owner of the set, for other controllers.
+func (d *Document) OwnerText() string {
 	if d.Owner == "" {
 		return `nobody rotates the set; to rotate it here, "claim" it`
 	}
 	return fmt.Sprintf(`the set is %q's; to take it over, "claim" it`, d.Owner)
 }
 
-// Refused says that the newest version was refused outside, and why; "" if it was not.
-func (d *Document) Refused() string {
+// RefusalText says that the newest version was refused outside, and why; "" if it was not.
+func (d *Document) RefusalText() string {
 	if len(d.Versions) == 0 || d.Versions[0].Refused == "" {
 		return ""
 	}
 	return fmt.Sprintf("%s was refused: %s", d.Versions[0].ID, d.Versions[0].Refused)
 }
 
-// Ahead says which version has a time after now; "" if none has. Waits that depend on
+// FutureText says which version has a time after now; "" if none has. Waits that depend on
 // that time take longer.
-func (d *Document) Ahead(now time.Time) string {
+func (d *Document) FutureText(now time.Time) string {
 	v, ok := d.find(func(v Version) bool { return v.Since.After(now.Add(time.Minute)) })
 	if !ok {
 		return ""

@@ -62,7 +62,7 @@ func FromSecret(def SecretDefinition) *targets.Target {
 	}
 	var faults []string
 	if def.Configured != nil {
-		warnings = append(warnings, content.override(def.Configured)...)
+		warnings = append(warnings, content.preferConfigured(def.Configured)...)
 		faults = def.Configured.Faults
 		if c := def.Configured.Secret; c != nil {
 			s.Create, s.Type = c.Create, c.Type
@@ -110,8 +110,8 @@ func undefined(s *targets.Secret, def SecretDefinition, entries bool) (fault, wa
 	return "", warning
 }
 
-// override gives the configuration's settings precedence.
-func (p *secretParser) override(configured *targets.Target) (warnings []targets.Fault) {
+// preferConfigured gives the configuration's settings precedence.
+func (p *secretParser) preferConfigured(configured *targets.Target) (warnings []targets.Fault) {
 	taken := map[string]bool{}
 	for _, e := range configured.Entries {
 		taken[e.Alias] = true

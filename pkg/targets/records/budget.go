@@ -79,7 +79,7 @@ func (s *Set) exceeded() string {
 // Waiting returns the Secret, so that the caller reads it alone. Until then it stays
 // unchanged or refused.
 func (l *Lane) Crowd(t *targets.Target) (changes []Change) {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.records[t.Key]; r == nil || r.spec.Secret.UID != t.Secret.UID {

@@ -11,7 +11,7 @@ import (
 // Polled records that a poll has read every variable of the lane. A changed variable is
 // no longer fresh; the sync that follows records this.
 func (l *Lane) Polled() {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.polled = time.Now()
@@ -20,7 +20,7 @@ func (l *Lane) Polled() {
 // SincePoll returns the time since the last poll of every variable. ever is false if
 // there was none since the lane was empty. Then the time counts from that moment.
 func (l *Lane) SincePoll() (ago time.Duration, ever bool) {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if l.polled.IsZero() {
@@ -31,7 +31,7 @@ func (l *Lane) SincePoll() (ago time.Duration, ever bool) {
 
 // LastPoll is the time of the last poll of every variable; zero means none.
 func (l *Lane) LastPoll() time.Time {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return l.polled
@@ -40,7 +40,7 @@ func (l *Lane) LastPoll() time.Time {
 // Ages returns for each target the time since the last proof that it equals Conjur.
 // Without a proof, the time counts from the start.
 func (l *Lane) Ages() map[targets.Key]time.Duration {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	now := time.Now()
@@ -60,7 +60,7 @@ func (l *Lane) Ages() map[targets.Key]time.Duration {
 // also returns the number of all targets. Probes call it often, so it copies only those
 // with an error.
 func (l *Lane) Unproven() (untried []targets.Key, failed []Record, of int) {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for key := range l.keys {
@@ -80,7 +80,7 @@ func (l *Lane) Unproven() (untried []targets.Key, failed []Record, of int) {
 // Renew forgets the knowledge about Conjur, because another client will ask it: proofs,
 // failures, and the list of variables. The knowledge about the destination stays.
 func (l *Lane) Renew() {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.start, l.polled = time.Now(), time.Time{}
@@ -94,7 +94,7 @@ func (l *Lane) Renew() {
 
 // Expiries returns the expiries of the targets with certificates.
 func (l *Lane) Expiries() map[targets.Key]targets.Expiry {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	expiries := map[targets.Key]targets.Expiry{}
@@ -127,7 +127,7 @@ func (s *Set) Hinder(key targets.Key, user string, why error) {
 // Limited returns, for each target with a limitation, why: parts of its definition have no
 // effect, or users did not get it.
 func (l *Lane) Limited() map[targets.Key][]string {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	limited := map[targets.Key][]string{}

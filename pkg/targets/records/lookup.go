@@ -10,7 +10,7 @@ import (
 
 // Variables lists the ids of all variables in use, each once.
 func (l *Lane) Variables() []string {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.variables == nil {
@@ -21,7 +21,7 @@ func (l *Lane) Variables() []string {
 
 // ByVariable lists the targets that mention any of the variables, each once.
 func (l *Lane) ByVariable(ids ...string) []targets.Key {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return l.byVariable.union(ids)
@@ -88,7 +88,7 @@ func (s *Set) Showing(set string) (all []Record) {
 
 // TemplateFiles lists the template files in use, each once.
 func (l *Lane) TemplateFiles() []string {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Sorted(maps.Keys(l.byTemplate))
@@ -96,7 +96,7 @@ func (l *Lane) TemplateFiles() []string {
 
 // ByTemplate lists the targets that use any of the template files, each once.
 func (l *Lane) ByTemplate(files ...string) []targets.Key {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return l.byTemplate.union(files)
@@ -105,7 +105,7 @@ func (l *Lane) ByTemplate(files ...string) []targets.Key {
 // ConfigMaps lists the locations of templates in ConfigMaps that are in use, each once,
 // by namespace, name and key.
 func (l *Lane) ConfigMaps() []targets.ConfigMapKey {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var places []targets.ConfigMapKey
@@ -123,7 +123,7 @@ func (l *Lane) ConfigMaps() []targets.ConfigMapKey {
 // ByConfigMap lists the targets with templates at any of the locations, each once. A
 // location without Key stands for all keys of the ConfigMap.
 func (l *Lane) ByConfigMap(places ...targets.ConfigMapKey) []targets.Key {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return l.byConfigMap.union(places)
@@ -189,7 +189,7 @@ func (l *Lane) link(t *targets.Target, there bool) {
 
 // Taken reports whether a path below the secrets folder is the path of a target.
 func (l *Lane) Taken(path string) bool {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, r := range s.records {

@@ -13,7 +13,7 @@ import (
 // A variable that is no longer listed stays in the targets that have it, because a list
 // does not prove that a variable is gone. See Release.
 func (l *Lane) Expand(ids []string, unset map[string]bool) (changes []Change) {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.listed, l.unset, l.expands = slices.Sorted(slices.Values(ids)), unset, true
@@ -32,7 +32,7 @@ func (l *Lane) Expand(ids []string, unset map[string]bool) (changes []Change) {
 
 // Wild reports whether Expand changes some targets, and whether they have been expanded.
 func (l *Lane) Wild() (wild, expanded bool) {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return len(l.wild) > 0, l.expands
@@ -50,7 +50,7 @@ func (l *Lane) dropUnusedList() {
 // are still listed stay: they may receive a value, or the identity may receive
 // permission.
 func (l *Lane) Release(key targets.Key, ids ...string) {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	unlisted := slices.DeleteFunc(slices.Clone(ids), l.lists)
@@ -88,7 +88,7 @@ func (l *Lane) FallBack(key targets.Key, ids ...string) (*targets.Target, bool) 
 // updateRecord changes a target's record of its variables. It returns the resulting
 // target, with the recalled variables.
 func (l *Lane) updateRecord(key targets.Key, recalled []string, change func(*record)) (*targets.Target, bool) {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !l.keys[key] {
@@ -138,7 +138,7 @@ func (l *Lane) overridden(r *record, t *targets.Target, recalled []string) *targ
 		there := listed(id) || slices.Contains(recalled, id) || r.spec != nil && r.spec.Uses(id)
 		return there && !r.fallen[id]
 	}
-	settled := t.Override(use, func(id string) bool { return r.fallen[id] && listed(id) })
+	settled := t.ChooseVariables(use, func(id string) bool { return r.fallen[id] && listed(id) })
 	maps.DeleteFunc(r.fallen, func(id string, _ bool) bool { return !listed(id) }) // a new one starts afresh
 	return settled
 }

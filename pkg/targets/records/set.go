@@ -105,8 +105,8 @@ func (s *Set) Lane(name string) *Lane {
 	return l
 }
 
-// all returns the Set of the lane.
-func (l *Lane) all() *Set {
+// wholeSet returns the Set of the lane.
+func (l *Lane) wholeSet() *Set {
 	l.once.Do(func() {
 		if l.set == nil {
 			l.set, l.start = &Set{}, time.Now()
@@ -122,7 +122,7 @@ func (l *Lane) Replace(ts []*targets.Target) (changes []Change) {
 	for _, t := range ts {
 		next[t.Key] = t
 	}
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
@@ -139,7 +139,7 @@ func (l *Lane) Replace(ts []*targets.Target) (changes []Change) {
 // Put adds a target, or replaces the one with its key in any lane. The knowledge about
 // the target stays.
 func (l *Lane) Put(t *targets.Target) []Change {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return l.add(t)
@@ -158,12 +158,12 @@ func (s *Set) Delete(key targets.Key) []Change {
 }
 
 // Delete calls Set.Delete.
-func (l *Lane) Delete(key targets.Key) []Change { return l.all().Delete(key) }
+func (l *Lane) Delete(key targets.Key) []Change { return l.wholeSet().Delete(key) }
 
 // Get finds the target of a key. It returns false if the target is not, or no longer, in
 // the lane.
 func (l *Lane) Get(key targets.Key) (*targets.Target, bool) {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if !l.keys[key] {
@@ -185,7 +185,7 @@ func (s *Set) Get(key targets.Key) (*targets.Target, bool) {
 
 // Keys lists all keys.
 func (l *Lane) Keys() []targets.Key {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Sorted(maps.Keys(l.keys))
@@ -193,7 +193,7 @@ func (l *Lane) Keys() []targets.Key {
 
 // Records lists all targets with their known state.
 func (l *Lane) Records() []Record {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	all := make([]Record, 0, len(l.keys))

@@ -12,7 +12,7 @@ import (
 // Settle. Begin returns false if the target is not in the lane, or another lane's worker
 // still holds it.
 func (l *Lane) Begin(key targets.Key) (Record, bool) {
-	s := l.all()
+	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !l.keys[key] || s.busy[key] != nil {
@@ -34,7 +34,7 @@ func (l *Lane) Begin(key targets.Key) (Record, bool) {
 // destination meanwhile, the target moved to another lane, or it was replaced. If the
 // target was replaced, Settle ignores the worker's status.
 func (l *Lane) Settle(done Record) (after Status, again []Change) {
-	s, key := l.all(), done.Spec.Key
+	s, key := l.wholeSet(), done.Spec.Key
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	held := s.busy[key]
@@ -142,4 +142,4 @@ func (s *Set) Ask(keys ...targets.Key) {
 }
 
 // Ask calls Set.Ask.
-func (l *Lane) Ask(keys ...targets.Key) { l.all().Ask(keys...) }
+func (l *Lane) Ask(keys ...targets.Key) { l.wholeSet().Ask(keys...) }
