@@ -75,7 +75,13 @@ func (p *InPlace) currentRules() InPlaceRules {
 
 // Ended returns a channel that is closed when this process must end, so that the kubelet
 // restarts all containers. The caller then calls Record, and exits with the status of the rule.
-func (p *InPlace) Ended() <-chan struct{} { return p.ended }
+// A nil InPlace never ends a process.
+func (p *InPlace) Ended() <-chan struct{} {
+	if p == nil {
+		return nil
+	}
+	return p.ended
+}
 
 // State reads the state. A file that is not readable counts as none: the application may
 // write to the folder, and only its own restarts depend on it.
@@ -87,6 +93,9 @@ func (p *InPlace) State() (InPlaceState, error) {
 	var s InPlaceState
 	if err == nil && (json.Unmarshal(text, &s) != nil || s.Count < 0 || s.Row < 0) {
 		s = InPlaceState{}
+	}
+	if err != nil {
+		err = fmt.Errorf("restart in place: %w", err)
 	}
 	return s, err
 }
@@ -109,7 +118,7 @@ func (p *InPlace) require() error {
 	}
 	s, err := p.State()
 	if err != nil {
-		return fmt.Errorf("restart in place: %w", err)
+		return err
 	}
 	if s.Due.IsZero() {
 		s.Due = time.Now()
@@ -137,9 +146,12 @@ func (p *InPlace) Describe() string {
 		return ""
 	}
 	rules := p.currentRules()
+	if !rules.Enabled {
+		return ""
+	}
 	s, err := p.State()
 	switch {
-	case err != nil || !rules.Enabled || s.Count == 0 && s.Due.IsZero():
+	case err != nil || s.Count == 0 && s.Due.IsZero():
 		return ""
 	case s.Due.IsZero():
 		return fmt.Sprintf("Restarts in place: %d, the last at %s", s.Count, s.Last.UTC().Format(time.RFC3339))
@@ -165,11 +177,14 @@ func (p *InPlace) Run(ctx context.Context) {
 	defer cancel()
 	p.wake.Loop(ctx, func() time.Duration {
 		rules := p.currentRules()
+		if !rules.Enabled {
+			return -1
+		}
 		s, err := p.State()
 		switch {
 		case err != nil:
 			return RetryEvery
-		case !rules.Enabled || s.Due.IsZero():
+		case s.Due.IsZero():
 			return -1
 		}
 		now := time.Now()
@@ -192,7 +207,7 @@ func (p *InPlace) Run(ctx context.Context) {
 func (p *InPlace) Record() error {
 	s, err := p.State()
 	if err != nil {
-		return fmt.Errorf("restart in place: %w", err)
+		return err
 	}
 	now := time.Now()
 	if now.Sub(s.Last) >= 2*mostDoubled*p.currentRules().Every {

@@ -68,18 +68,10 @@ type service struct {
 	restart    *notify.InPlace // nil without an application
 }
 
-// restarts returns a channel that is closed when the Pod's containers are to restart.
-func (s service) restarts() <-chan struct{} {
-	if s.restart == nil {
-		return nil
-	}
-	return s.restart.Ended()
-}
-
 func (s service) untilDone(ctx context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-s.restarts():
+	case <-s.restart.Ended():
 	case <-s.revocation.removed:
 		each(s.lanes.all(), func(l *lane) { l.lastSync(ctx, l.targets.Keys()) })
 	}
@@ -87,7 +79,7 @@ func (s service) untilDone(ctx context.Context) {
 
 func (s service) verdict() error {
 	select {
-	case <-s.restarts():
+	case <-s.restart.Ended():
 		return cmp.Or[error](s.revocation.err(), &RestartError{s.restart})
 	default:
 		return s.revocation.err()
