@@ -46,7 +46,7 @@ const (
 // written to the set before. If its outcome is known, the step decides again.
 func (s *step) run(ctx context.Context) (outcome, error) {
 	var action versions.Action
-	err := s.look(ctx)
+	err := s.readSituation(ctx)
 	for done := false; !done && err == nil; {
 		switch {
 		case s.answer != nil:
@@ -73,9 +73,9 @@ func (s *step) decide() versions.Action {
 	return action
 }
 
-// look reads the command, the annotations and the set, and gathers the other facts. A
+// readSituation reads the command, the annotations and the set, and gathers the other facts. A
 // command that has its outcome is answered first.
-func (s *step) look(ctx context.Context) error {
+func (s *step) readSituation(ctx context.Context) error {
 	s.doing = "read"
 	if err := readInOrder(ctx, s.readClock, s.readCommand, s.readAnnotations, s.readSet); err != nil {
 		return err
