@@ -147,7 +147,7 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]s
 	for i, p := range found {
 		cfg, v := p.Load(t.Sources, t.TemplatesNamed, connection)
 		found[i].Config = cfg
-		v = both(both(v, checkFileKeys(found[i])), checkRestartRule(found[i]))
+		v = both(v, checkPod(found[i]))
 		if naming {
 			v = config.Validation{Errors: prefixed(p.Workload.String()+": ", v.Errors), Warnings: prefixed(p.Workload.String()+": ", v.Warnings)}
 		}
@@ -165,10 +165,6 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]s
 		all.Errors = append(all.Errors, s.checkGroups(t.templates(m))...)
 	}
 	return found, all
-}
-
-func both(a, b config.Validation) config.Validation {
-	return config.Validation{Errors: append(a.Errors, b.Errors...), Warnings: append(a.Warnings, b.Warnings...)}
 }
 
 func prefixed(prefix string, problems []config.Problem) []config.Problem {

@@ -16,16 +16,24 @@ import (
 // volumeFile is a file in a volume of a Pod.
 type volumeFile struct{ volume, path string }
 
-// checkFileKeys checks the variables that the kubelet reads from a provider's files: each
-// file and each key must exist once the container starts.
-func checkFileKeys(p secretsprovider.Provider) (v config.Validation) {
-	spec := &p.Pod.Spec
-	all := slices.Concat(spec.InitContainers, spec.Containers)
-	named := func(c corev1.Container) bool { return c.Name == p.Container.Name }
-	at := slices.IndexFunc(all, named)
+// checkPod checks the parts of a Pod that must fit the settings of its provider.
+func checkPod(p secretsprovider.Provider) (v config.Validation) {
+	all := slices.Concat(p.Pod.Spec.InitContainers, p.Pod.Spec.Containers)
+	at := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == p.Container.Name })
 	if at < 0 || p.Config == nil {
 		return v
 	}
+	return both(checkFileKeys(p, all, at), checkRestartRule(p, all[at]))
+}
+
+func both(a, b config.Validation) config.Validation {
+	return config.Validation{Errors: append(a.Errors, b.Errors...), Warnings: append(a.Warnings, b.Warnings...)}
+}
+
+// checkFileKeys checks the variables that the kubelet reads from a provider's files: each
+// file and each key must exist once the container starts. The provider is all[at].
+func checkFileKeys(p secretsprovider.Provider, all []corev1.Container, at int) (v config.Validation) {
+	spec := &p.Pod.Spec
 	provider, regular := all[at], at >= len(spec.InitContainers)
 	files, names := providedFiles(p.Config, provider.VolumeMounts)
 	for i, c := range all {
@@ -98,4 +106,36 @@ func continues(c corev1.Container) bool {
 
 func isEmptyDir(spec *corev1.PodSpec, volume string) bool {
 	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume && v.EmptyDir != nil })
+}
+
+// checkRestartRule checks that the Pod can restart in place, if the settings ask for that.
+func checkRestartRule(p secretsprovider.Provider, provider corev1.Container) (v config.Validation) {
+	if !p.Config.InPlace.Enabled {
+		return v
+	}
+	key := "container " + p.Container.Name
+	if !slices.ContainsFunc(provider.RestartPolicyRules, restartsAll) {
+		v.Errors = append(v.Errors, config.Problem{Key: key, Message: fmt.Sprintf(
+			"restart-app-in-place restarts only Syncer without a rule; add restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [%d]}}], for Kubernetes 1.36", config.InPlaceStatus)})
+	}
+	if provider.RestartPolicy == nil {
+		v.Errors = append(v.Errors, config.Problem{Key: key, Message: "Kubernetes accepts restartPolicyRules only beside the restartPolicy of the container; add restartPolicy: Always"})
+	}
+	if p.Container.MountOf(path.Clean(p.Config.Folders.Status)) == "" {
+		v.Errors = append(v.Errors, config.Problem{Key: key, Message: fmt.Sprintf(
+			"restart-app-in-place keeps its state in the status folder, which is not in a volume; mount an emptyDir at %s", p.Config.Folders.Status)})
+	}
+	if !p.Config.Refresh.Enabled {
+		v.Warnings = append(v.Warnings, config.Problem{Key: key, Message: "restart-app-in-place has no effect without refresh; set secrets-refresh-interval"})
+	}
+	return v
+}
+
+// restartsAll reports whether a rule restarts all containers after Syncer's exit status.
+func restartsAll(rule corev1.ContainerRestartRule) bool {
+	if rule.Action != corev1.ContainerRestartRuleActionRestartAllContainers || rule.ExitCodes == nil {
+		return false
+	}
+	listed := slices.Contains(rule.ExitCodes.Values, config.InPlaceStatus)
+	return listed == (rule.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn)
 }
