@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
@@ -33,7 +34,9 @@ func (s *web) up() {
 	s.now, s.close = p, func() { cancel(); _ = server.Close(); <-done }
 }
 
+// down ends the server. All answers so far have arrived, and no answer under way does.
 func (s *web) down() {
+	synctest.Wait()
 	s.mu.Lock()
 	end := s.close
 	s.now = nil
