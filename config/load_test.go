@@ -154,7 +154,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestEverythingIsReportedAtOnce(t *testing.T) {
-	src := sources(t, nil, dict{"CONJUR_APPLIANCE_URL": "http://conjur.example.com", "CONJUR_AUTHN_URL": "https://c/authn-k8s/x", "CONJUR_CERT_FILE": "/nowhere/ca.pem"})
+	src := sources(t, nil, dict{"CONJUR_APPLIANCE_URL": "http://conjur.example.com", "CONJUR_AUTHN_URL": "https://c/authn-k8s/x", "CONJUR_CERT_FILE": "/nowhere/ca.pem", "CONJUR_CLIENT_CERT_PATH": "/nowhere/client.pem"})
 	src.Annotations.Name = writeFile(t, "annotations", `conjur.org/container-mode="init"
 conjur.org/retry-count-limit="many"
 conjur.org/conjur-secrets.a="- a/b/"
