@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/utils/lru"
 )
 
 var (
@@ -82,6 +84,9 @@ func TestVerifyRefusesAnyChange(t *testing.T) {
 		for strings.HasPrefix(token.Signature, "A") { // which the change would not change
 			token = sign(t, k, alice)
 		}
+		if _, err := k.Verify(token, noon); err != nil {
+			t.Fatal(err)
+		}
 		c.change(token)
 		if _, err := k.Verify(token, noon); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", c.name, err)
@@ -108,8 +113,14 @@ func TestTimes(t *testing.T) {
 		{"no expiry, fresh", noExp, 8*time.Minute - 1, true},
 		{"no expiry, old", noExp, 8 * time.Minute, false},
 	} {
-		if _, err := k.Verify(sign(t, k, c.claims), noon.Add(c.at)); (err == nil) != c.good {
-			t.Errorf("%s: %v", c.name, err)
+		token := sign(t, k, c.claims)
+		for range 2 { // the second time it is remembered, if it was good
+			if _, err := k.Verify(token, noon); err != nil {
+				t.Errorf("%s: at noon: %v", c.name, err)
+			}
+			if _, err := k.Verify(token, noon.Add(c.at)); (err == nil) != c.good {
+				t.Errorf("%s: %v", c.name, err)
+			}
 		}
 	}
 }
@@ -128,6 +139,29 @@ func TestClaims(t *testing.T) {
 		if _, err := k.Verify(signRaw(t, k, c.payload), noon); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", c.payload, err)
 		}
+	}
+}
+
+func TestVerifiedTokensAreRememberedUpToABound(t *testing.T) {
+	k := newKey(t)
+	token := sign(t, k, alice)
+	k.verified = lru.New(2)
+	for range 3 {
+		if _, err := k.Verify(token, noon); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := k.verified.Get(*token); !ok {
+			t.Fatal("the token that was used last is not remembered")
+		}
+		if _, err := k.Verify(sign(t, k, alice), noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := k.verified.Len(); n != 2 {
+		t.Errorf("%d tokens are remembered", n)
+	}
+	if _, err := k.Verify(sign(t, newKey(t), alice), noon); !errors.Is(err, ErrInvalid) || k.verified.Len() != 2 {
+		t.Errorf("a forged token: %v", err)
 	}
 }
 
