@@ -66,7 +66,7 @@ func NewMetrics(version string) *Metrics {
 		restarts: counter("syncer_workload_restarts_total", "Workloads that were restarted because of a changed Secret.", "namespace"),
 		signals:  counter("syncer_signals_total", "Processes of the application that were sent a signal, by result.", "result"),
 		inPlace:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_restarts_in_place", Help: "Restarts of all containers in place, because of changes, in the life of the Pod."}),
-		fights:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_contested_secrets", Help: "Secrets that another client changes again and again, so that there are pauses between the corrections."}),
+		fights:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_contested_secrets", Help: "Secrets that another client changes again and again; Syncer corrects each at most once a second."}),
 		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncer_leader", Help: "1 in the process that works, 0 in one that waits for the lease."}),
 	}
 	build := gauge("syncer_build_info", "1, with the version, the Go version and the revision of the build as labels.", "version", "goversion", "revision")
@@ -203,7 +203,7 @@ func (m *Metrics) Watch(identity string, l Lane) (unwatch func()) {
 	c := &laneMetrics{
 		lane:    l,
 		age:     desc("syncer_target_freshness_seconds", "Seconds since the target was last proven to hold what Conjur has."),
-		limited: desc("syncer_target_limited", "1 if part of the definition of the target has no effect, or a workload or a service account did not get it."),
+		limited: desc("syncer_target_limited", "1 if part of the definition of the target has no effect, or a workload or a service account did not get it. Also 1 if another client changes it again and again."),
 		expiry:  desc("syncer_secret_expiry_seconds", "Seconds until the first certificate in the target expires; negative: since it has."),
 	}
 	m.registry.MustRegister(c)

@@ -100,10 +100,17 @@ func (e *events) Expires(key targets.Key, notice string) {
 	e.event(key, corev1.EventTypeWarning, reasonExpiring, notice)
 }
 
-// Contested reports on a Secret that another client keeps changing it.
-func (e *events) Contested(key targets.Key, why string) {
+// Contested reports on a Secret that another client changed it. If this happens again and
+// again, the status says so until Peace is called.
+func (e *events) Contested(key targets.Key, why string, again bool) {
+	if again {
+		e.set.Hinder(key, records.Contest, errors.New(why))
+	}
 	e.event(key, corev1.EventTypeWarning, reasonContested, why)
 }
+
+// Peace implements workers.ContestListener.
+func (e *events) Peace(key targets.Key) { e.set.Hinder(key, records.Contest, nil) }
 
 // warned reports the unused or missing parts of a Secret's definition.
 func (e *events) warned(key targets.Key, warnings []string) {

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/secretsync/syncer/config"
 	"github.com/secretsync/syncer/internal/joined"
 	"github.com/secretsync/syncer/pkg/render"
+	"github.com/secretsync/syncer/pkg/sinks/kubesecrets"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 	"github.com/secretsync/syncer/pkg/tool/manifest"
@@ -51,6 +53,10 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 		}
 		for _, w := range secrets[i].target.Secret.Warnings {
 			v.Warnings = append(v.Warnings, problem(s.String(), w))
+		}
+		delivered := kubesecrets.NamedKeys(secrets[i].target)
+		if set := slices.DeleteFunc(s.Keys(), func(key string) bool { return !delivered[key] }); len(set) > 0 {
+			v.Warnings = append(v.Warnings, problem(s.String(), targets.Fault{Place: strings.Join(set, ", "), Why: "both the manifest and Syncer set this data, so each deployment overwrites the values from Conjur; remove it from the manifest, or have Syncer create the Secret if its type requires it"}))
 		}
 		if s.Immutable {
 			v.Errors = append(v.Errors, problem(s.String(), targets.Fault{Place: "immutable", Why: "nothing can be put into a Secret that is immutable; remove it"}))

@@ -16,19 +16,16 @@ import (
 )
 
 const (
-	// promptWrites is how many consecutive changes of a Secret by others Syncer corrects
-	// at once. Then it pauses for firstFight. Each further pause is twice as long, up to
-	// longestFight.
-	promptWrites = 3
-	firstFight   = time.Second
-	longestFight = 5 * time.Minute
-	// peace is how long after the last pause the Secret must stay unchanged for the fight
-	// to end.
-	peace = time.Minute
+	// correctionGap is the least time between two corrections of a Secret (decision 066).
+	correctionGap = time.Second
+	// contestedFrom is the number of corrections from which a Secret is contested.
+	contestedFrom = 3
+	// peace is how long a Secret must need no correction for its contest to end.
+	peace = time.Hour
 )
 
-// Drift corrects Secrets that others changed. It spaces the corrections if the changes
-// recur. It does not delay the write of a new value.
+// Drift corrects Secrets that others changed, each at most once a second. It does not delay
+// the write of a new value.
 type Drift struct {
 	queue    queue.Enqueuer
 	listener ContestListener
@@ -37,19 +34,20 @@ type Drift struct {
 
 	mu       sync.Mutex
 	contests map[targets.Key]*contest
-	turns    turns.Turns[targets.Key] // pending corrections
+	turns    turns.Turns[targets.Key] // when to correct next, or when the contest ends
 }
 
-// ContestListener is told why another client and Syncer keep changing a Secret.
+// ContestListener is told that another client changed a Secret and Syncer corrected it, and
+// why. again means that this recurs. Peace is told that it recurs no longer.
 type ContestListener interface {
-	Contested(key targets.Key, why string)
+	Contested(key targets.Key, why string, again bool)
+	Peace(key targets.Key)
 }
 
-// contest counts the consecutive corrections of a Secret.
+// contest counts the corrections of a Secret.
 type contest struct {
 	count int
-	pause time.Duration // 0 means no pause yet
-	next  time.Time     // the earliest next correction
+	last  time.Time // the last correction
 }
 
 // NewDrift returns a Drift that corrects by hints to a queue.
@@ -70,23 +68,17 @@ func (d *Drift) delays(key targets.Key, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.contests[key]
-	if r == nil {
+	if r == nil || now.Sub(r.last) >= correctionGap {
 		return false
 	}
-	if now.Sub(r.next) > r.pause+peace {
-		d.endLocked(key)
-		return false
-	}
-	if r.pause == 0 || !r.next.After(now) {
-		return false
-	}
-	d.turns.Put(key.Namespace(), key, r.next)
+	d.turns.Put(key.Namespace(), key, r.last.Add(correctionGap))
 	return true
 }
 
 func (d *Drift) endLocked(key targets.Key) {
-	if r := d.contests[key]; r != nil && r.pause > 0 {
+	if r := d.contests[key]; r != nil && r.count >= contestedFrom {
 		d.metrics.Contested(-1)
+		d.listener.Peace(key)
 	}
 	delete(d.contests, key)
 }
@@ -110,15 +102,15 @@ func (d *Drift) corrected(o Outcome) {
 	if o.Item.Trigger != "drift" || !o.Wrote {
 		return
 	}
-	pause := d.count(o.Key, time.Now())
-	if pause == 0 {
-		return
-	}
 	who := "another client, which the Secret does not name,"
 	if rivals := o.After.Rivals; len(rivals) > 0 {
 		who = "the field manager " + brief.List(rivals)
 	}
-	d.listener.Contested(o.Key, fmt.Sprintf("%s changes %s again and again, and so does Syncer; let only one of them write there (the next correction comes after a pause)", who, contestedParts(o)))
+	if d.count(o.Key, time.Now()) < contestedFrom {
+		d.listener.Contested(o.Key, fmt.Sprintf("%s changed %s, and Syncer corrected it; if a manifest sets it, remove it there", who, contestedParts(o)), false)
+		return
+	}
+	d.listener.Contested(o.Key, fmt.Sprintf("%s changes %s again and again, and so does Syncer; let only one of them write there: if a manifest sets it, remove it there", who, contestedParts(o)), true)
 }
 
 // contestedParts lists the data keys that a correction wrote or removed. Without any, only
@@ -132,8 +124,8 @@ func contestedParts(o Outcome) string {
 	return brief.List(slices.Compact(keys))
 }
 
-// count counts a correction, and returns the pause before the next one.
-func (d *Drift) count(key targets.Key, now time.Time) time.Duration {
+// count counts a correction, and returns how many there were without an hour of peace.
+func (d *Drift) count(key targets.Key, now time.Time) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.contests[key]
@@ -141,30 +133,41 @@ func (d *Drift) count(key targets.Key, now time.Time) time.Duration {
 		r = &contest{}
 		d.contests[key] = r
 	}
-	switch r.count++; {
-	case r.count < promptWrites:
-	case r.pause == 0:
-		r.pause = firstFight
+	if r.count++; r.count == contestedFrom {
 		d.metrics.Contested(1)
-	default:
-		r.pause = min(2*r.pause, longestFight)
 	}
-	r.next = now.Add(r.pause)
-	return r.pause
+	r.last = now
+	d.turns.Put(key.Namespace(), key, now.Add(peace))
+	return r.count
 }
 
-// Run makes the pending corrections until ctx ends.
+// Run makes the delayed corrections, and ends contests, until ctx ends.
 func (d *Drift) Run(ctx context.Context) {
 	defer d.end()
 	d.wake.Loop(ctx, func() time.Duration {
-		d.mu.Lock()
-		key, wait, due := d.turns.Take(time.Now())
-		d.mu.Unlock()
-		if due {
+		key, wait := d.due(time.Now())
+		if key != "" {
 			d.queue.Enqueue(queue.Hint{Trigger: "drift", Wakes: true}, key)
 		}
 		return wait
 	})
+}
+
+// due returns a Secret to correct now, or "", and the time until there may be another one.
+func (d *Drift) due(now time.Time) (key targets.Key, wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key, wait, due := d.turns.Take(now)
+	r := d.contests[key]
+	switch {
+	case !due || r == nil: // forgotten
+		return "", wait
+	case now.Sub(r.last) >= peace:
+		d.endLocked(key)
+		return "", wait
+	}
+	d.turns.Put(key.Namespace(), key, r.last.Add(peace))
+	return key, wait
 }
 
 func (d *Drift) end() {

@@ -7,68 +7,60 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Corrections are spaced more and more, and a quiet time ends the fight.
+// peaceful is told of the end of contests.
+type peaceful struct {
+	ContestListener
+	ended []targets.Key
+}
+
+func (p *peaceful) Peace(key targets.Key) { p.ended = append(p.ended, key) }
+
+// A Secret is corrected at most once a second. After an hour of peace, its corrections are
+// counted anew, and the listener of a contest is told.
 func TestCorrectionsAreSpaced(t *testing.T) {
-	f := NewDrift(nil, nil, nil)
-	const key = targets.Key("secret/ns/s")
-	now := time.Now()
-	want := []time.Duration{0, 0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
-	for i, pause := range want {
-		if f.delays(key, now) {
-			t.Fatalf("correction %d is delayed", i)
+	for _, corrections := range []int{contestedFrom - 1, contestedFrom, contestedFrom + 1} {
+		told := &peaceful{}
+		f := NewDrift(nil, told, nil)
+		const key = targets.Key("secret/ns/s")
+		now := time.Now()
+		for i := range corrections {
+			if f.delays(key, now) {
+				t.Fatalf("correction %d is delayed", i)
+			}
+			if got := f.count(key, now); got != i+1 {
+				t.Errorf("correction %d is the %dth", i, got)
+			}
+			if !f.delays(key, now.Add(correctionGap-1)) || f.delays(key, now.Add(correctionGap)) {
+				t.Errorf("correction %d is not followed by a second without one", i)
+			}
+			now = now.Add(correctionGap)
+			if due, _ := f.due(now); due != key {
+				t.Errorf("the correction after %d is not due", i)
+			}
 		}
-		if got := f.count(key, now); got != pause {
-			t.Errorf("a pause of %v after correction %d, want %v", got, i, pause)
+		now = now.Add(peace - correctionGap)
+		if due, wait := f.due(now.Add(-1)); due != "" || wait != 1 || len(told.ended) > 0 {
+			t.Errorf("before an hour has passed: %q is due, wait %v, ended %v", due, wait, told.ended)
 		}
-		if got := f.delays(key, now); got != (pause > 0) {
-			t.Errorf("the one after correction %d is delayed: %v", i, got)
+		if due, _ := f.due(now); due != "" || len(told.ended) > 0 != (corrections >= contestedFrom) || f.count(key, now) != 1 {
+			t.Errorf("after an hour: %q is due, ended %v", due, told.ended)
 		}
-		now = now.Add(pause)
-	}
-	for range 20 {
-		now = now.Add(f.count(key, now))
-	}
-	if got := f.count(key, now); got != longestFight {
-		t.Errorf("a pause of %v in the end", got)
-	}
-	now = now.Add(2*longestFight + peace + time.Second)
-	if f.delays(key, now) || f.count(key, now) != 0 {
-		t.Error("the fight is not over after a quiet time")
 	}
 }
 
-// TestADeletedSecretHasNoFight: one of the same name begins anew, and others go on.
-func TestADeletedSecretHasNoFight(t *testing.T) {
-	f, now := NewDrift(nil, nil, nil), time.Now()
+// TestADeletedSecretHasNoContest: one of the same name begins anew, and others go on.
+func TestADeletedSecretHasNoContest(t *testing.T) {
+	told := &peaceful{}
+	f, now := NewDrift(nil, told, nil), time.Now()
 	for range 3 {
 		f.count("secret/ns/s", now)
 		f.count("secret/ns/other", now)
 	}
 	f.Forget("secret/ns/s")
-	if pause := f.count("secret/ns/s", now); pause != 0 {
-		t.Errorf("after the deletion: a pause of %v", pause)
+	if due, _ := f.due(now.Add(correctionGap)); due != "" || len(told.ended) != 1 || f.count("secret/ns/s", now) != 1 {
+		t.Errorf("after the deletion: %q is due, ended %v", due, told.ended)
 	}
-	if pause := f.count("secret/ns/other", now); pause != 2*time.Second {
-		t.Errorf("another Secret: a pause of %v", pause)
-	}
-}
-
-// TestBoundsOfPeace: a fight ends only after the pause and a minute.
-func TestBoundsOfPeace(t *testing.T) {
-	for less := time.Duration(-1); less <= 1; less++ {
-		f := NewDrift(nil, nil, nil)
-		const key = targets.Key("secret/ns/s")
-		now := time.Now()
-		for range 3 {
-			f.count(key, now)
-		}
-		if !f.delays(key, now.Add(time.Second-1)) || f.delays(key, now.Add(time.Second)) {
-			t.Error("the pause is not a second")
-		}
-		now = now.Add(2*time.Second + time.Minute + less)
-		f.delays(key, now)
-		if pause := f.count(key, now); (pause == 0) != (less > 0) {
-			t.Errorf("the bound%+d: a pause of %v", less, pause)
-		}
+	if n := f.count("secret/ns/other", now); n != 4 {
+		t.Errorf("another Secret: %d corrections", n)
 	}
 }

@@ -11,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Another client that writes the same data key again and again is named, and Syncer corrects
-// the key after growing pauses. A new value is still delivered at once.
-func TestAFightIsDamped(t *testing.T) {
+// Another client that writes the same data key again and again is named, by Events and by the
+// status. Syncer corrects the key each time, at most once a second. A new value is still
+// delivered at once.
+func TestAFight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.settings[1] = fmt.Sprintf("server: {address: %q, status: true}", w.address)
 	w.Variables("a")
 	w.secret("db", map[string]string{"a": "a"})
 	p := w.start()
@@ -27,22 +29,26 @@ func TestAFightIsDamped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for round := range 6 { // the last pause is of 8 s
-		overwrite(round)
+	contested := func(text string) func() bool {
+		return func() bool {
+			return slices.ContainsFunc(w.events("db", "Contested"), func(event string) bool { return strings.Contains(event, text) })
+		}
+	}
+	overwrite(0)
+	w.awaitData("db", map[string]string{"a": w.Value["a"]})
+	eventually(t, "an Event about the first time", contested("the field manager rival changed a, and Syncer corrected it"))
+	for round := range 4 {
+		overwrite(round + 1)
 		w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	}
-	eventually(t, "an Event that names the rival", func() bool {
-		return slices.ContainsFunc(w.events("db", "Contested"), func(text string) bool { return strings.Contains(text, "field manager rival") })
-	})
-	_, metrics := w.get("/metrics")
-	if !strings.Contains(metrics, "syncer_contested_secrets 1") {
+	eventually(t, "an Event that says that it recurs", contested("the field manager rival changes a again and again"))
+	if _, metrics := w.get("/metrics"); !strings.Contains(metrics, "syncer_contested_secrets 1") {
 		t.Error("no metric says so")
 	}
-	overwrite(7)
-	w.polls(2) // none of which corrects it
-	if got := string(w.read("db").Data["a"]); got != "theirs-7" {
-		t.Errorf("the Secret holds %q before the pause is over", got)
+	if _, status := w.get("/status.json"); !strings.Contains(status, `"limits": "contested: the field manager rival changes a again`) {
+		t.Errorf("the status does not say so: %s", status)
 	}
+	overwrite(5)
 	w.Renew("a")
 	w.awaitData("db", map[string]string{"a": w.Value["a"]})
 	p.Stop()

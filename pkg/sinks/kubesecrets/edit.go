@@ -67,7 +67,7 @@ func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*s
 			e.keys[key] = there
 		}
 	}
-	ours := ourKeys(live, owned, namedKeys(t))
+	ours := ourKeys(live, owned, NamedKeys(t))
 	e.first = len(ours) == 0 && live.Annotations[targets.RevisionAnnotation] == ""
 	for _, key := range slices.Sorted(maps.Keys(ours)) {
 		if _, wanted := c.Parts[key]; wanted {

@@ -81,7 +81,7 @@ func (k *Sink) Recognize(r records.Record, wanted map[string]secret.Value) (stat
 	}
 	ours := map[string][]byte{}
 	if !seen.blank {
-		for key := range namedKeys(r.Spec) {
+		for key := range NamedKeys(r.Spec) {
 			if _, ok := wanted[key]; !ok {
 				return state, false // another client may have written it
 			}

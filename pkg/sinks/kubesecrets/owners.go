@@ -84,9 +84,9 @@ func ownedFields(entries []metav1.ManagedFieldsEntry) (fieldTree, error) {
 	return fieldTree{owned}, nil
 }
 
-// namedKeys lists the data keys that the target's definition names. An entry for
+// NamedKeys lists the data keys that the target's definition names. An entry for
 // all variables adds "*", which is not a data key.
-func namedKeys(t *targets.Target) map[string]bool {
+func NamedKeys(t *targets.Target) map[string]bool {
 	named := map[string]bool{}
 	for _, e := range t.Entries {
 		named[e.Alias] = true
@@ -170,11 +170,13 @@ func encode(fields *fieldpath.Set) *metav1.FieldsV1 {
 }
 
 // rivalsOf lists the field managers that own data keys that the edit changes or removes,
-// in ascending order. Nobody owns a key that another client removed. Its manager is then
-// probably the one that wrote anything of the Secret last.
-func rivalsOf(live *corev1.Secret, e *secretEdit) (rivals []string) {
+// in ascending order. A manager owns a key for good if it applied the key in stringData, so
+// it counts only for keys that nobody owns in data. Nobody owns a key that another client
+// removed. Its manager is then probably the one that wrote anything of the Secret last.
+func rivalsOf(live *corev1.Secret, e *secretEdit) []string {
 	var last, ours metav1.Time
 	var lastBy string
+	byField := map[string][]string{}
 	for _, entry := range live.ManagedFields {
 		fields, err := parseFields(entry)
 		switch {
@@ -188,14 +190,20 @@ func rivalsOf(live *corev1.Secret, e *secretEdit) (rivals []string) {
 		case entry.Time != nil && !entry.Time.Before(&last):
 			last, lastBy = *entry.Time, entry.Manager
 		}
-		owns := func(key string) bool { return fields.has("data", key) }
-		replaces := slices.ContainsFunc(e.removed, owns)
-		for key, value := range e.keys {
-			replaces = replaces || owns(key) && !bytes.Equal(live.Data[key], value)
+		for _, field := range []string{"data", "stringData"} {
+			owns := func(key string) bool { _, there := live.Data[key]; return there && fields.has(field, key) }
+			replaces := slices.ContainsFunc(e.removed, owns)
+			for key, value := range e.keys {
+				replaces = replaces || owns(key) && !bytes.Equal(live.Data[key], value)
+			}
+			if replaces {
+				byField[field] = append(byField[field], entry.Manager)
+			}
 		}
-		if replaces {
-			rivals = append(rivals, entry.Manager)
-		}
+	}
+	rivals := byField["data"]
+	if len(rivals) == 0 {
+		rivals = byField["stringData"]
 	}
 	if len(rivals) == 0 && e.changed && lastBy != "" && !last.Before(&ours) {
 		return []string{lastBy}

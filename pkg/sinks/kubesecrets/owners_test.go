@@ -90,6 +90,9 @@ func TestRivalsOf(t *testing.T) {
 		return at(managed("rival", metav1.ManagedFieldsOperationUpdate, fields), second)
 	}
 	writes := &secretEdit{keys: map[string][]byte{"a": []byte("x"), "b": []byte("y")}, changed: true}
+	applied := func(fields string) metav1.ManagedFieldsEntry {
+		return at(managed("applier", metav1.ManagedFieldsOperationApply, fields), 5)
+	}
 	for name, c := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry
 		edit    *secretEdit
@@ -97,12 +100,16 @@ func TestRivalsOf(t *testing.T) {
 	}{
 		"overwrites":                   {[]metav1.ManagedFieldsEntry{creator, ours, other(`{"f:data":{"f:a":{}}}`, 5)}, writes, "rival"},
 		"adds a removed key":           {[]metav1.ManagedFieldsEntry{creator, ours, other(`{"f:data":{"f:c":{}}}`, 5)}, &secretEdit{removed: []string{"c"}, changed: true}, "rival"},
+		"applies stringData":           {[]metav1.ManagedFieldsEntry{creator, ours, applied(`{"f:stringData":{"f:a":{}}}`)}, writes, "applier"},
+		"overwrites what was applied":  {[]metav1.ManagedFieldsEntry{ours, applied(`{"f:stringData":{"f:a":{}}}`), other(`{"f:data":{"f:a":{}}}`, 5)}, writes, "rival"},
+		"applies another key":          {[]metav1.ManagedFieldsEntry{creator, ours, applied(`{"f:stringData":{"f:b":{}}}`)}, writes, ""},
+		"removes what was applied":     {[]metav1.ManagedFieldsEntry{ours, applied(`{"f:stringData":{"f:d":{}}}`), other(`{"f:metadata":{}}`, 10)}, &secretEdit{keys: map[string][]byte{"d": []byte("x")}, changed: true}, "rival"},
 		"removes, and wrote last":      {[]metav1.ManagedFieldsEntry{creator, ours, other(`{"f:metadata":{}}`, 10)}, writes, "rival"},
 		"removes, and wrote long ago":  {[]metav1.ManagedFieldsEntry{creator, ours, other(`{"f:metadata":{}}`, 5)}, writes, ""},
 		"removes, and owns nothing":    {[]metav1.ManagedFieldsEntry{creator, ours}, writes, ""},
 		"nothing of the data differed": {[]metav1.ManagedFieldsEntry{ours, other(`{"f:metadata":{}}`, 11)}, &secretEdit{}, ""},
 	} {
-		live := &corev1.Secret{Data: map[string][]byte{"b": []byte("y")}}
+		live := &corev1.Secret{Data: map[string][]byte{"a": []byte("theirs"), "b": []byte("y"), "c": []byte("z")}}
 		live.ManagedFields = c.entries
 		if got := strings.Join(rivalsOf(live, c.edit), " "); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -134,7 +134,7 @@ func absent(s *targets.Secret) error {
 // stateOf extracts our values from the Secret. owned are the fields of our field manager.
 func stateOf(live *corev1.Secret, owned fieldTree, t *targets.Target) sinks.State {
 	state := sinks.State{Members: membersOf(live, owned), Sets: SetsOf(live.ObjectMeta)}
-	named, blank := namedKeys(t), blankKeys(live.Type, live.Data)
+	named, blank := NamedKeys(t), blankKeys(live.Type, live.Data)
 	for key := range ourKeys(live, owned, named) {
 		if blank[key] {
 			continue

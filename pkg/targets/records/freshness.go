@@ -106,8 +106,11 @@ func (l *Lane) Expiries() map[targets.Key]targets.Expiry {
 	return expiries
 }
 
+// Contest stands for a client that changes a Secret again and again, in [Set.Hinder].
+const Contest = "contested"
+
 // Hinder records why a user of a Secret did not get it; nil means that it did. The user is
-// an item of the Secret's Restart or PullFor.
+// an item of the Secret's Restart or PullFor, or Contest.
 func (s *Set) Hinder(key targets.Key, user string, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +128,8 @@ func (s *Set) Hinder(key targets.Key, user string, why error) {
 }
 
 // Limited returns, for each target with a limitation, why: parts of its definition have no
-// effect, or users did not get it.
+// effect, or users did not get it. Another client that changes it again and again is a
+// limitation, too.
 func (l *Lane) Limited() map[targets.Key][]string {
 	s := l.wholeSet()
 	s.mu.RLock()
@@ -137,7 +141,7 @@ func (l *Lane) Limited() map[targets.Key][]string {
 			continue
 		}
 		why := targets.Texts(r.spec.Secret.Warnings)
-		for _, user := range slices.Concat(r.spec.Secret.Restart, r.spec.Secret.PullFor) {
+		for _, user := range slices.Concat(r.spec.Secret.Restart, r.spec.Secret.PullFor, []string{Contest}) {
 			if text, hindered := r.hindered[user]; hindered {
 				why = append(why, text)
 			}

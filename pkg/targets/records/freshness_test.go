@@ -148,4 +148,6 @@ func TestLimited(t *testing.T) {
 	want("one user is not named any more", "conjur-map: empty", "default: missing")
 	set.Hinder(key, "default", nil)
 	want("the other got it", "conjur-map: empty")
+	set.Hinder(key, Contest, errors.New("helm changes a"))
+	want("another client changes it", "conjur-map: empty", "contested: helm changes a")
 }

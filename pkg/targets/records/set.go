@@ -43,7 +43,7 @@ type record struct {
 	memory int // reserved from the namespace's budget
 	asks   int // how often callers asked for it
 	// hindered says why users of a Secret did not get it: workloads that were not
-	// restarted, and service accounts, each as in its definition.
+	// restarted, and service accounts, each as in its definition. Contest is one more user.
 	hindered map[string]string
 	// fallen are the node-specific variables that had no value for this identity at their
 	// last read, although they are listed.
