@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -146,20 +145,7 @@ func TestTermLostAndWonAgain(t *testing.T) {
 	eventually(t, "the first term", func() bool { return leads("1") })
 	before := w.read("db").ResourceVersion
 
-	for {
-		lease, err := w.leases().Get(t.Context(), "syncer", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		other, now := "another", metav1.NowMicro()
-		lease.Spec.HolderIdentity, lease.Spec.AcquireTime, lease.Spec.RenewTime = &other, &now, &now
-		if _, err = w.leases().Update(t.Context(), lease, metav1.UpdateOptions{}); err == nil {
-			break
-		}
-		if !apierrors.IsConflict(err) {
-			t.Fatal(err)
-		}
-	}
+	w.takeLease(3 * time.Second)
 	eventually(t, "the end of the term", func() bool { return leads("0") })
 	eventually(t, "the next term", func() bool { return leads("1") })
 	w.polls(3)

@@ -64,6 +64,8 @@ func TestAnAPIServerThatRefusesIsNotPressed(t *testing.T) {
 			t.Parallel()
 			const secrets, polls = 20, 10
 			w := newWorld(t)
+			// A Lease that is refused must last longer than the polls, which a busy machine delays.
+			w.settings = append(w.settings, "leaderElection: {leaseDuration: 5m}")
 			w.Variables("a", "b")
 			for i := range secrets {
 				w.secret(fmt.Sprintf("s%02d", i), map[string]string{"v": "a"})

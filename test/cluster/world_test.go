@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,6 +86,27 @@ func (w *world) leases() coordinationv1client.LeaseInterface {
 		w.Fatal(err)
 	}
 	return client.Leases(w.namespace)
+}
+
+// takeLease makes another candidate the holder of the Lease, for a duration.
+func (w *world) takeLease(duration time.Duration) {
+	w.Helper()
+	for {
+		lease, err := w.leases().Get(w.Context(), "syncer", metav1.GetOptions{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		other, now, seconds := "another", metav1.NowMicro(), int32(duration/time.Second)
+		lease.Spec.HolderIdentity, lease.Spec.AcquireTime, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &other, &now, &now, &seconds
+		_, err = w.leases().Update(w.Context(), lease, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+		return
+	}
 }
 
 // moveAddress gives the next process another address for its probes.
