@@ -50,7 +50,8 @@ func all(t *testing.T, a *app, status *notify.Status) []error {
 	errs := []error{status.InstallScripts(), a.Recover(t.Context()), a.SayMissing(), writing}
 	a.Delivered("file/a")
 	a.Delivered("file/b")
-	return append(errs, a.Provided(), a.Updated(t.Context()), status.SetUpdated(), status.Beat())
+	_, err := status.Beat()
+	return append(errs, a.Provided(), a.Updated(t.Context()), status.SetUpdated(), err)
 }
 
 // written are the names that Syncer writes in the status folder.

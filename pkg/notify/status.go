@@ -25,8 +25,8 @@ const (
 	// UpdatedFile appears, or gets a new timestamp, when something was written after
 	// that.
 	UpdatedFile = "CONJUR_SECRETS_UPDATED"
-	// AliveFile is created again each second by a healthy process; a liveness probe
-	// deletes it.
+	// AliveFile is created again within about a second by a healthy process; a liveness
+	// probe deletes it.
 	AliveFile = "SECRETS_PROVIDER_ALIVE"
 	// MissingFile lists, until ProvidedFile appears, the undelivered targets with
 	// reasons: one line for each target, and no value.
@@ -121,16 +121,16 @@ func (s *Status) nextUpdate() time.Time {
 	return next
 }
 
-// Beat creates AliveFile if it is missing. The file is not synced to disk: a beat matters
-// only while the machine runs.
-func (s *Status) Beat() error {
+// Beat creates AliveFile if it is missing, and reports whether it did. The file is not
+// synced to disk: a beat matters only while the machine runs.
+func (s *Status) Beat() (given bool, err error) {
 	if _, err := s.lstat(AliveFile); err == nil {
-		return nil
+		return false, nil
 	}
 	if err := s.put(AliveFile, sentinel); err != nil {
-		return fmt.Errorf("sentinel file: %w", err)
+		return false, fmt.Errorf("sentinel file: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
 // KeysSeen returns the content of KeysSeenFile; nil without the file.

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/notify"
 	signals "github.com/secretsync/syncer/pkg/notify/process"
@@ -27,6 +28,7 @@ type application struct {
 	notified *notify.Application
 	command  *Command     // runs as the application, or nil
 	known    func() error // why some targets may be missing
+	changed  wake.Wake    // the status folder
 	metrics  *health.Metrics
 	troubles *health.Troubles
 	log      *zap.Logger
@@ -126,9 +128,9 @@ func (a *application) start(ctx context.Context, prime func(context.Context)) {
 }
 
 // beat shows readers of the status folder that the process makes progress.
-func (a *application) beat() error {
+func (a *application) beat() (given bool, err error) {
 	if a == nil {
-		return nil
+		return false, nil
 	}
 	return a.status.Beat()
 }

@@ -132,7 +132,7 @@ func (l *lane) Report(subject string, err error) {
 }
 
 // Beat shows readers of the status folder that the process makes progress.
-func (l *lane) Beat() error { return l.app.beat() }
+func (l *lane) Beat() (given bool, err error) { return l.app.beat() }
 
 // Stuck reports whether the workers overrun their deadlines.
 func (l *lane) Stuck() bool { return l.pool.Overdue() }

@@ -143,7 +143,7 @@ func (p *pipeline) wireFiles(cfg *config.Config, cluster *kube.Client) {
 	}
 	f.folder.Limit(int64(cfg.SecretsSizeLimit) << 20)
 	if !cfg.Mode.OneShot() {
-		f.requests = []source{&sources.Requests{Folder: cfg.Folders.Status, Interval: requestsLook, Application: f, Reporter: p.troubles}}
+		f.requests = []source{&sources.Requests{Folder: cfg.Folders.Status, Interval: requestsLook, Application: f, Changed: &p.app.changed, Reporter: p.troubles}}
 	}
 	p.listeners.add(f)
 	p.destination, p.inventory, p.rotations, p.results, p.sink = f, configured{}, &rotations{}, f, p.parts.Command.sink(f.folder)
@@ -229,9 +229,13 @@ func (p *pipeline) newLane(cfg *config.Config, identity config.Identity) (l *lan
 	if cfg.Mode.OneShot() {
 		return l, nil
 	}
-	l.sources = []source{&sources.Poll{
+	poll := &sources.Poll{
 		Interval: cfg.Refresh.Interval, Intervals: l.intervals, Deadline: 2 * cfg.Conjur.HTTPTimeout,
 		Users: l.targets, Values: l.values, Results: p.results, Lister: l.lister, Queue: l, Reporter: l, Heart: l,
-	}}
+	}
+	if p.app != nil {
+		poll.Taken = p.app.changed.C()
+	}
+	l.sources = []source{poll}
 	return l, nil
 }

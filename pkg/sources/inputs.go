@@ -34,7 +34,7 @@ func (in *Inputs) Run(ctx context.Context) {
 		folders = append(folders, filepath.Dir(path))
 	}
 	report := func(err error) { in.Reporter.Report("configuration watch", err) }
-	watch(ctx, slices.Compact(slices.Sorted(slices.Values(folders))), in.Interval, 0, report, func() {
+	watch(ctx, slices.Compact(slices.Sorted(slices.Values(folders))), in.Interval, 0, report, func(bool) {
 		if in.detectChange() {
 			in.Changed()
 		}

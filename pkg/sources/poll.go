@@ -24,8 +24,13 @@ type Remarker interface {
 	Remark(subject string, err error)
 }
 
-// beatEvery is the time between heartbeats.
-const beatEvery = time.Second
+// The heart beats when a probe has taken the last beat. Events tell of that. Looks each
+// beatEvery cover a folder without events. After an event they come each beatLook, until
+// one finds that a beat was taken without an event.
+const (
+	beatLook  = 10 * time.Second
+	beatEvery = time.Second
+)
 
 // jitter is the share by which a tick may be early, so that the processes of a fleet
 // drift apart.
@@ -58,7 +63,8 @@ type Lister interface {
 
 // Heart shows that the process makes progress.
 type Heart interface {
-	Beat() error
+	// Beat gives a sign of life unless the last one is still there.
+	Beat() (given bool, err error)
 	// Stuck reports whether the workers make no progress. In that case the heart stops.
 	Stuck() bool
 }
@@ -82,17 +88,19 @@ type Poll struct {
 	Lister   Lister
 	Queue    queue.Enqueuer
 	Reporter Reporter
-	// Heart beats every beatEvery while polls finish within their deadline and the
-	// workers make progress.
+	// Heart beats while polls finish within their deadline and the workers make progress.
 	Heart Heart
+	// Taken, if not nil, receives after events where the heart gives its beats.
+	Taken <-chan struct{}
 }
 
 // Run ticks until ctx ends, and returns after the current poll. The first tick is at a
 // random moment within the first interval. A tick that is due during a poll waits for its
 // end.
 func (p *Poll) Run(ctx context.Context) {
-	beat := time.NewTicker(beatEvery)
+	beat := time.NewTimer(0)
 	defer beat.Stop()
+	told, events := true, false // there was an event since the last beat; they arrive
 	tick := time.NewTimer(time.Duration(rand.Float64() * float64(p.Interval)))
 	defer tick.Stop()
 	if p.Interval <= 0 {
@@ -111,10 +119,25 @@ func (p *Poll) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-p.Taken:
+			told, events = true, true
+			beat.Reset(0)
 		case <-beat.C:
+			next := beatEvery
 			if (ended == nil || time.Now().Before(overrun)) && !p.Heart.Stuck() {
-				p.Reporter.Report("heartbeat", p.Heart.Beat())
+				given, err := p.Heart.Beat()
+				p.Reporter.Report("heartbeat", err)
+				if given && !told {
+					events = false
+				}
+				if err == nil {
+					told = false
+				}
+				if err == nil && events {
+					next = beatLook
+				}
 			}
+			beat.Reset(next)
 		case now := <-tick.C:
 			done, each := make(chan struct{}), interval // interval may change during the poll
 			ended, overrun, due = done, now.Add(p.Deadline+overrunSlack), now.Add(next(each))

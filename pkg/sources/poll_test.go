@@ -66,6 +66,7 @@ func (c *conjur) starts() []time.Time {
 
 // hints collects what a source enqueues, and steers it.
 type hints struct {
+	taken     chan struct{}
 	intervals chan time.Duration // brings the source another one
 
 	mu   sync.Mutex
@@ -93,14 +94,14 @@ func (h *hints) take() []hint {
 	return list
 }
 
-// heart counts its beats.
+// heart counts its beats. Each is taken at once, without an event.
 type heart struct {
 	beats *atomic.Int32
 	stuck bool
 }
 
-func (h heart) Beat() error { h.beats.Add(1); return nil }
-func (h heart) Stuck() bool { return h.stuck }
+func (h heart) Beat() (bool, error) { h.beats.Add(1); return true, nil }
+func (h heart) Stuck() bool         { return h.stuck }
 
 // altered is the targets that are not as they were left.
 type altered []targets.Key
@@ -115,8 +116,8 @@ func (f listFunc) Relist(ctx context.Context) ([]targets.Key, error) { return f(
 // polling runs a poll of the given interval in virtual time until f returns.
 func polling(t *testing.T, c *conjur, p sources.Poll, f func(h *hints, beats, errs *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
-		h := hints{intervals: make(chan time.Duration)}
-		p.Intervals = h.intervals
+		h := hints{intervals: make(chan time.Duration), taken: make(chan struct{}, 1)}
+		p.Intervals, p.Taken = h.intervals, h.taken
 		var beats, errs atomic.Int32
 		var set records.Lane
 		set.Replace([]*targets.Target{
@@ -129,9 +130,11 @@ func polling(t *testing.T, c *conjur, p sources.Poll, f func(h *hints, beats, er
 				errs.Add(1)
 			}
 		})
-		heart, _ := p.Heart.(heart)
-		heart.beats = &beats
-		p.Heart = heart
+		if _, ok := p.Heart.(*probed); !ok {
+			heart, _ := p.Heart.(heart)
+			heart.beats = &beats
+			p.Heart = heart
+		}
 		if p.Results == nil {
 			p.Results = altered(nil)
 		}
@@ -360,9 +363,9 @@ func TestTheHeartBeats(t *testing.T) {
 		poll   sources.Poll
 		want   int32 // beats in 100 s
 	}{
-		"with refresh off":                 {&conjur{}, sources.Poll{}, 99},
-		"while all is well":                {&conjur{}, sources.Poll{Interval: time.Second}, 99},
-		"while the server is a black hole": {&conjur{takes: time.Hour}, sources.Poll{Interval: time.Second, Deadline: 10 * time.Second}, 99},
+		"with refresh off":                 {&conjur{}, sources.Poll{}, 100},
+		"while all is well":                {&conjur{}, sources.Poll{Interval: time.Second}, 100},
+		"while the server is a black hole": {&conjur{takes: time.Hour}, sources.Poll{Interval: time.Second, Deadline: 10 * time.Second}, 100},
 		"not when a poll overruns":         {&conjur{takes: time.Hour, stuck: true}, sources.Poll{Interval: time.Second, Deadline: 10 * time.Second}, 15},
 		"not when the workers overrun":     {&conjur{}, sources.Poll{Interval: time.Second, Heart: heart{stuck: true}}, 0},
 	} {
@@ -371,6 +374,70 @@ func TestTheHeartBeats(t *testing.T) {
 				time.Sleep(100 * time.Second)
 				if n := beats.Load(); n < test.want-1 || n > test.want+1 {
 					t.Errorf("%d beats in 100s, want %d", n, test.want)
+				}
+			})
+		})
+	}
+}
+
+// probed is a heart whose beats a probe takes.
+type probed struct {
+	mu    sync.Mutex
+	there bool
+	looks int
+}
+
+func (p *probed) Stuck() bool { return false }
+
+func (p *probed) Beat() (given bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	given, p.there = !p.there, true
+	p.looks++
+	return given, nil
+}
+
+func (p *probed) take() (taken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken, p.there = p.there, false
+	return taken
+}
+
+func TestTheHeartBeatsAfterEventsAndWhereThereAreNone(t *testing.T) {
+	const probes, period = 100, 25 * time.Second
+	for name, test := range map[string]struct {
+		told  func(probe int) bool // an event tells of it
+		looks int
+		late  int // probes that find no beat after two seconds
+	}{
+		"events":             {func(int) bool { return true }, 22 + 3*probes, 0},
+		"no events":          {func(int) bool { return false }, 25 * probes, 0},
+		"events that end":    {func(n int) bool { return n < 50 }, 22 + 3*50 + 25*50, 1},
+		"one event is lost":  {func(n int) bool { return n != 50 }, 22 + 3*probes + 20, 1},
+		"no event, then all": {func(n int) bool { return n >= 50 }, 25*50 + 3*50, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			heart := &probed{}
+			polling(t, &conjur{}, sources.Poll{Heart: heart}, func(h *hints, _, _ *atomic.Int32) {
+				late := 0
+				for n := range probes {
+					time.Sleep(period - 2*time.Second)
+					if !heart.take() {
+						t.Errorf("probe %d found no beat", n)
+					}
+					if test.told(n) {
+						h.taken <- struct{}{}
+					}
+					time.Sleep(2 * time.Second)
+					heart.mu.Lock()
+					if !heart.there {
+						late++
+					}
+					heart.mu.Unlock()
+				}
+				if late != test.late || heart.looks < test.looks*98/100 || heart.looks > test.looks*102/100 {
+					t.Errorf("%d looks, want about %d; %d late beats, want %d", heart.looks, test.looks, late, test.late)
 				}
 			})
 		})

@@ -3,6 +3,8 @@ package sources
 import (
 	"context"
 	"time"
+
+	"github.com/secretsync/syncer/internal/wake"
 )
 
 // requestPause is the minimum time between two checks for a request. Each request causes
@@ -25,17 +27,22 @@ type Requests struct {
 	Interval time.Duration
 	// Application is the application that may ask.
 	Application Application
-	Reporter    Reporter
+	// Changed, if not nil, is roused after events in the folder.
+	Changed  *wake.Wake
+	Reporter Reporter
 }
 
 // Run watches until ctx ends.
 func (r *Requests) Run(ctx context.Context) {
 	report := func(err error) { r.Reporter.Report("request watch", err) }
-	watch(ctx, []string{r.Folder}, r.Interval, requestPause, report, func() {
+	watch(ctx, []string{r.Folder}, r.Interval, requestPause, report, func(event bool) {
 		asked, err := r.Application.TakeRequested()
 		r.Reporter.Report("request", err)
 		if asked {
 			r.Application.Requested()
+		}
+		if event && r.Changed != nil {
+			r.Changed.Rouse()
 		}
 	})
 }

@@ -6,10 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/sources"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // requesting watches a folder for the file "request" until the test ends, and
@@ -115,5 +118,36 @@ func TestRequestsInALoopAreTakenUpOnceASecond(t *testing.T) {
 	asking.Wait()
 	if took < 2*time.Second { // the first look may have been in vain
 		t.Errorf("4 requests were taken up within %v", took)
+	}
+}
+
+// counted counts the looks for a request.
+type counted struct {
+	application
+	looks *atomic.Int32
+}
+
+func (c counted) TakeRequested() (bool, error) { c.looks.Add(1); return false, nil }
+
+func TestEventsInTheFolderAreToldAndLooksAreNot(t *testing.T) {
+	dir := t.TempDir()
+	var changed wake.Wake
+	var looks atomic.Int32
+	r := &sources.Requests{
+		Folder: dir, Interval: time.Millisecond, Application: counted{looks: &looks}, Changed: &changed,
+		Reporter: reportFunc(func(string, error) {}),
+	}
+	running(t, r.Run)
+	proctest.Eventually(t, "some looks", func() bool { return looks.Load() > 10 })
+	select {
+	case <-changed.C():
+		t.Error("a look was told as an event")
+	default:
+	}
+	write(t, filepath.Join(dir, "file"), "")
+	select {
+	case <-changed.C():
+	case <-time.After(deadline):
+		t.Fatal("the event was not told")
 	}
 }

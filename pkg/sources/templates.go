@@ -109,7 +109,7 @@ func (s *Templates) changed() []string {
 // Run watches until ctx ends.
 func (s *Templates) Run(ctx context.Context) {
 	report := func(err error) { s.Reporter.Report("template watch", err) }
-	watch(ctx, []string{s.Dir}, s.Interval, 0, report, func() {
+	watch(ctx, []string{s.Dir}, s.Interval, 0, report, func(bool) {
 		s.Queue.Enqueue(queue.Hint{Trigger: "template", Wakes: true}, s.Users.ByTemplate(s.changed()...)...)
 	})
 }

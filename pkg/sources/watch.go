@@ -14,14 +14,14 @@ import (
 const burst = 20 * time.Millisecond
 
 // watch calls look at its start, after each burst of events in the folders, and at each
-// interval, until ctx ends. After an event, it waits until least has passed since the
-// last call.
+// interval, until ctx ends. It tells look whether there was an event. After an event, it
+// waits until least has passed since the last call.
 //
 // It watches folders rather than the files in them, and every event only causes a look. A
 // ConfigMap mount swaps a symlink beside the files, and an editor renames over them. The
 // interval covers lost events, folders that appear later, and file systems without
 // events.
-func watch(ctx context.Context, folders []string, interval, least time.Duration, report func(error), look func()) {
+func watch(ctx context.Context, folders []string, interval, least time.Duration, report func(error), look func(event bool)) {
 	var events chan fsnotify.Event // nil, and therefore silent, without a watcher
 	var errs chan error
 	watcher, err := fsnotify.NewWatcher()
@@ -36,11 +36,13 @@ func watch(ctx context.Context, folders []string, interval, least time.Duration,
 	defer tick.Stop()
 	complete := time.After(0) // a file may have changed before the watch started
 	var looked time.Time
+	event := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-events:
+			event = true
 			if complete == nil {
 				complete = time.After(max(burst, least-time.Since(looked)))
 			}
@@ -48,13 +50,14 @@ func watch(ctx context.Context, folders []string, interval, least time.Duration,
 			report(err)
 		case <-complete:
 			complete, looked = nil, time.Now()
-			look()
+			look(event)
+			event = false
 		case <-tick.C:
 			if watcher != nil {
 				report(add(watcher, folders))
 			}
 			looked = time.Now()
-			look()
+			look(false)
 		}
 	}
 }

@@ -239,7 +239,7 @@ func (q enqueuer) Enqueue(h queue.Hint, keys ...targets.Key) { q.Add(h, keys...)
 type quiet struct{}
 
 func (quiet) Report(string, error) {}
-func (quiet) Beat() error          { return nil }
+func (quiet) Beat() (bool, error)  { return false, nil }
 func (quiet) Stuck() bool          { return false }
 
 // memory is a sink without a disk, and has no templates.

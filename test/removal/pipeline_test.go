@@ -141,7 +141,7 @@ func (q enqueuer) Enqueue(h queue.Hint, keys ...targets.Key) { q.Add(h, keys...)
 type unheard struct{}
 
 func (unheard) Report(string, error) {}
-func (unheard) Beat() error          { return nil }
+func (unheard) Beat() (bool, error)  { return false, nil }
 func (unheard) Stuck() bool          { return false }
 
 // once runs a process that delivers once, with a few retries.
