@@ -26,7 +26,7 @@ func (l *loader) kubernetes(cfg *Config) {
 	if k.NamespaceSelector = l.namespaceSelector(cfg.Mode, k.LeaderElection); k.NamespaceSelector == "" {
 		k.Namespaces = l.namespaces(cfg.Mode, k.Namespace)
 	}
-	k.Definitions = l.definitions(cfg, *k)
+	k.Definitions = l.secretDefinitions(cfg, *k)
 	if cfg.Mode != ModeStandalone {
 		k.LeaderElection = LeaderElection{}
 	} else if !l.process["leaderElection.namespace"].set {
@@ -108,14 +108,14 @@ func (k Kubernetes) checkServes(namespace string) error {
 	return fmt.Errorf("the namespace %q is not served; add it to the list of namespaces", namespace)
 }
 
-// definitions returns the listed Secrets.
-func (l *loader) definitions(cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
+// secretDefinitions returns the listed Secrets, by name or from the file.
+func (l *loader) secretDefinitions(cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
 	val := l.process["kubernetes.secrets"]
 	switch {
 	case !val.set || val.bad:
 		return nil
 	case val.node != nil:
-		defs = l.defined(val, cfg, k)
+		defs = l.fileDefinitions(val, cfg, k)
 	case cfg.Mode == ModeStandalone:
 		l.fail(val.key, "the mode standalone selects Secrets by label, or by the configuration file; remove this list")
 	default:

@@ -96,21 +96,12 @@ func newLoader(src Sources) *loader {
 // Config, these targets have Faults, or they will fail when they are synced.
 func Load(src Sources) (cfg *Config, warnings []Problem, err error) { return load(src, nil) }
 
-// load reads the sources in the order of their precedence. The first one that has a setting
-// wins: annotations, the file, the environment.
 func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err error) {
 	l := newLoader(src)
 	l.before = before
-	if src.IgnoresAnnotations() {
-		l.ignoreAnnotations()
-	} else {
-		l.addAnnotations(readAnnotations(src.Annotations, &l.report), &l.report)
-	}
-	l.addSlips()
-	if !l.addFile(src.ConfigFile, &l.report) {
+	if !l.addSources() {
 		return nil, l.warnings, &InvalidError{l.problems}
 	}
-	l.addEnvironment(l.src.Getenv, &l.report)
 	l.proxies()
 	cfg = l.config()
 	switch {
@@ -120,6 +111,23 @@ func load(src Sources, before *Config) (cfg *Config, warnings []Problem, err err
 		return cfg, l.warnings, &InvalidError{l.problems}
 	}
 	return nil, l.warnings, &InvalidError{l.problems}
+}
+
+// addSources reads the sources in the order of their precedence. The first one that has a
+// setting wins: annotations, the file, the environment. It returns false if the file cannot
+// be read.
+func (l *loader) addSources() bool {
+	if l.src.IgnoresAnnotations() {
+		l.ignoreAnnotations()
+	} else {
+		l.addAnnotations(readAnnotations(l.src.Annotations, &l.report), &l.report)
+	}
+	l.addSlips()
+	if !l.addFile(l.src.ConfigFile, &l.report) {
+		return false
+	}
+	l.addEnvironment(l.src.Getenv, &l.report)
+	return true
 }
 
 // config assembles the parts. It leaves invalid parts zero.

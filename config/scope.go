@@ -11,8 +11,8 @@ import (
 )
 
 // Scope says which parts must be recreated after a change of a setting. A greater scope
-// is wider and includes the smaller ones. Exception: unless everything is recreated, only
-// the lanes in Difference.Lanes are.
+// is wider and includes the smaller ones. Below ScopeProcess, only the lanes in
+// Difference.Lanes are recreated.
 type Scope int
 
 // scopeNamed returns the scope that a tag names.
@@ -157,7 +157,8 @@ func pointers[T any](list []T) (all []*T) {
 }
 
 // compareItems adds the differences between two lists of named items; a setting contains
-// the list. An item that is in only one list is compared with nil.
+// the list. An item that is in only one list is
+// compared with none, an item without settings.
 func compareItems[T any](d *Difference, list string, before, after []*T, none *T, name func(*T) string, faults func(*T) []string) {
 	s, _ := find(fileSettings(), list)
 	for i, item := range slices.Concat(before, after) {

@@ -9,9 +9,9 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
-// defined makes the definitions of the Secrets in the configuration file. A definition
+// fileDefinitions makes the definitions of the Secrets in the configuration file. A definition
 // with a problem has only its Faults.
-func (l *loader) defined(list value, cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
+func (l *loader) fileDefinitions(list value, cfg *Config, k Kubernetes) (defs []definitions.SecretDefinition) {
 	if len(list.items) == 0 {
 		l.fail(list.key, "the list is empty; add a name or remove the setting")
 	}

@@ -71,7 +71,9 @@ type statusError struct {
 func (e *statusError) Error() string { return e.err.Error() }
 func (e *statusError) Unwrap() error { return e.err }
 
-// exitStatus is the exit status for an error.
+// exitStatus is the exit status for an error: that of a statusError in it, else 1. The
+// statuses are made where a command ends: by a signal in start, for a restart in place in
+// run.go, and in exec.go and offline.go.
 func exitStatus(err error) int {
 	var s *statusError
 	if errors.As(err, &s) {

@@ -188,10 +188,10 @@ func decodeValue(raw []byte, encoded bool) ([]byte, error) {
 	return value[:n], nil
 }
 
-// namedMissing returns the variable that a 404 in the server's format calls empty
+// genuineMissing returns the variable that a 404 in the server's format calls empty
 // or missing. It returns false for a body in another format, such as a proxy's.
 // Reads of one variable and of many use the same format.
-func namedMissing(header http.Header, body []byte, account string) (id string, ok bool) {
+func genuineMissing(header http.Header, body []byte, account string) (id string, ok bool) {
 	if !isJSON(header) {
 		return "", false
 	}
@@ -208,7 +208,7 @@ func namedMissing(header http.Header, body []byte, account string) (id string, o
 	return strings.CutSuffix(id, " is empty or not found.")
 }
 
-// alsoMissing returns the further variables that a 404 in namedMissing's format
+// alsoMissing returns the further variables that a 404 in genuineMissing's format
 // names. The embedded server names all variables that prevent the batch. They are
 // hints for the next requests, and prove nothing.
 func alsoMissing(body []byte, account string) (ids []string) {

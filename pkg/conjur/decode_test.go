@@ -58,7 +58,7 @@ func TestNamedMissing(t *testing.T) {
 		"CONJ00076E Variable app/x is empty or not found.":                               "",
 		"CONJ00076E Variable dev:variable:app/x is empty":                                "",
 	} {
-		if id, ok := namedMissing(jsonHeader(""), message(text), "dev"); id != want && ok || ok != (want != "") {
+		if id, ok := genuineMissing(jsonHeader(""), message(text), "dev"); id != want && ok || ok != (want != "") {
 			t.Errorf("%s: %q, %v", text, id, ok)
 		}
 	}
@@ -145,7 +145,7 @@ func FuzzAnswers(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if id, ok := namedMissing(jsonHeader(""), body, "dev"); ok {
+		if id, ok := genuineMissing(jsonHeader(""), body, "dev"); ok {
 			var answer struct{ Error struct{ Message string } }
 			if err := json.Unmarshal(body, &answer); err != nil ||
 				answer.Error.Message != "CONJ00076E Variable dev:variable:"+id+" is empty or not found." {

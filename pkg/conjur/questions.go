@@ -57,7 +57,7 @@ func (c *Client) Batch(ctx context.Context, b *Batch, etag string) Values {
 		reading = reading.as(Unchanged, "")
 		reading.ETag = etag
 	case http.StatusNotFound:
-		id, ok := namedMissing(r.header, r.body, c.config.Account)
+		id, ok := genuineMissing(r.header, r.body, c.config.Account)
 		if !ok || !slices.Contains(b.IDs, id) {
 			return Values{Reading: reading.as(Unusable, notConjur)}
 		}
@@ -87,7 +87,7 @@ func (c *Client) Variable(ctx context.Context, id, etag string) Values {
 		reading = reading.as(Unchanged, "")
 		reading.ETag = etag
 	case r.status == http.StatusNotFound:
-		if named, ok := namedMissing(r.header, r.body, c.config.Account); ok && named == id {
+		if named, ok := genuineMissing(r.header, r.body, c.config.Account); ok && named == id {
 			return Values{Reading: reading.as(Missing, ""), Missing: []string{id}}
 		}
 		reading = reading.as(Unusable, notConjur)

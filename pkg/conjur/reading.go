@@ -132,12 +132,12 @@ func (c *Client) reading(ctx context.Context, t *Token, kind Kind, subject strin
 	if kind == KindVariable && r.status != http.StatusOK || slices.Contains([]Kind{KindCheck, KindResource, KindWhoami}, kind) {
 		reading.replay = c.replays.sign(r)
 	}
-	return r, reading.as(formOf(r), "")
+	return r, reading.as(formByStatus(r), "")
 }
 
-// formOf returns the form of an answer as far as the status and the presence of a
+// formByStatus returns the form of an answer as far as the status and the presence of a
 // body determine it. A 404 has another meaning for each request, which its method knows.
-func formOf(r *reply) Form {
+func formByStatus(r *reply) Form {
 	switch r.status {
 	case http.StatusForbidden:
 		if len(r.body) == 0 {

@@ -65,14 +65,14 @@ type Config struct {
 // Rotator rotates sets. In a loop, it reads a set, gathers the other facts, asks
 // versions.Next which action is due, and carries it out.
 type Rotator struct {
-	config Config
-	server *server
-	sets   map[string]*rotated
-	once   bool
-	tried  time.Duration // how long an outside outcome counts as a fact
-	ledger ledger
-	queue  *queue.Queue    // made by Run and Once; its keys are the ids of sets
-	looked map[string]bool // sets that the poll has seen once
+	config     Config
+	server     *server
+	sets       map[string]*rotated
+	once       bool
+	tried      time.Duration // triedFor, except in tests
+	ledger     ledger
+	queue      *queue.Queue    // made by Run and Once; its keys are the ids of sets
+	polledOnce map[string]bool // variables that a poll has checked once
 	// unchecked means that the last check for changes by others failed.
 	unchecked bool
 }
@@ -99,7 +99,7 @@ func New(config Config) *Rotator {
 	config.Timeout, config.Retry = cmp.Or(config.Timeout, time.Minute), cmp.Or(config.Retry, time.Second)
 	config.Watch, config.Calm = cmp.Or(config.Watch, 10*time.Minute), cmp.Or(config.Calm, 10*time.Second)
 	r := &Rotator{
-		config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, looked: map[string]bool{}, tried: triedFor,
+		config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, polledOnce: map[string]bool{}, tried: triedFor,
 		ledger: ledger{perHour: config.PerHour, begun: map[string][]time.Time{}, failed: map[string][]string{}},
 	}
 	for _, set := range config.Sets {
@@ -168,7 +168,9 @@ func (r *Rotator) runWorkers(ctx context.Context, retries int, until func()) {
 	for id := range r.sets {
 		r.enqueue("start", id)
 	}
-	for range min(workers, len(r.sets)) + 1 { // the queue keeps one free for other namespaces
+	// To the queue all sets are one namespace, and it keeps a worker free for others. So there
+	// is one more than can be busy.
+	for range min(workers, len(r.sets)) + 1 {
 		all.Go(func() {
 			for r.processNext(ctx) {
 			}
@@ -267,8 +269,8 @@ func (r *Rotator) pollSets(ctx context.Context) {
 		r.unchecked = err != nil
 	}
 	for _, id := range ids { // changes before the first look are unknown
-		if err == nil && !r.looked[id] {
-			r.looked[id] = true
+		if err == nil && !r.polledOnce[id] {
+			r.polledOnce[id] = true
 			changed = append(changed, id)
 		}
 	}
@@ -326,7 +328,7 @@ type rotated struct {
 	begun       bool                 // the variable had a value at the last read
 	seen        uint64               // the highest step
 	annotated   time.Time            // when the annotations were read
-	unclear     string               // their faults
+	unclear     string               // the faults of the annotations
 	verified    time.Time            // when the primary was last used successfully
 	watched     map[string]time.Time // since when this process has seen a version without consumers
 	unread      []Shown              // targets that show it but can no longer be read
@@ -389,7 +391,8 @@ func (s *rotated) watchRetiring(doc *versions.Document) {
 
 const (
 	// shortest and longest limit the time between two checks of a closed gate. The time
-	// is a tenth of how long the gate has been closed.
+	// is a tenth of how long the gate has been closed. Faulty annotations are read again
+	// after longest.
 	shortest = time.Second
 	longest  = 30 * time.Second
 	// verifiedFor is how long a login counts as good after its use, while its set is

@@ -40,10 +40,10 @@ func (p plain) readState(dir folder) (State, stamps, error) {
 		return State{}, nil, step("look at the file", err)
 	}
 	seen := stampOf(info)
-	if isReplaceable(info) {
+	if countsAsAbsent(info) {
 		return State{}, stamps{p.path: seen}, nil
 	}
-	if err := regular(info); err != nil {
+	if err := checkRegular(info); err != nil {
 		return State{}, nil, err
 	}
 	v, whole, err := content(dir, p.name(), info, maxSize)
@@ -63,7 +63,7 @@ func (p plain) write(dir folder, c Changes) (stamps, error) {
 	if c.Empty() {
 		return nil, p.memo().writeRecords(dir, c)
 	}
-	if _, err := p.replaceable(dir); err != nil {
+	if _, err := p.checkReplaceable(dir); err != nil {
 		return nil, err
 	}
 	var made stamp
@@ -75,7 +75,7 @@ func (p plain) write(dir folder, c Changes) (stamps, error) {
 }
 
 func (p plain) remove(dir folder) error {
-	there, err := p.replaceable(dir)
+	there, err := p.checkReplaceable(dir)
 	if err != nil || !there {
 		return err
 	}
@@ -85,19 +85,19 @@ func (p plain) remove(dir folder) error {
 	return errors.Join(p.memo().forget(dir), step("sync the folder", dir.sync()))
 }
 
-// replaceable refuses objects that we must not replace: a device, and a folder.
+// checkReplaceable refuses objects that we must not replace: a device, and a folder.
 // Even an empty folder is refused, because a removal would delete it.
-func (p plain) replaceable(dir folder) (there bool, err error) {
+func (p plain) checkReplaceable(dir folder) (there bool, err error) {
 	info, err := dir.lstat(p.name())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
 		return false, step("look at the file", err)
-	case isReplaceable(info):
+	case countsAsAbsent(info):
 		return true, nil
 	}
-	return true, regular(info)
+	return true, checkRegular(info)
 }
 
 func (p plain) leftovers(dir folder) ([]string, error) {
@@ -114,13 +114,14 @@ func (p plain) leftovers(dir folder) ([]string, error) {
 	return names, nil
 }
 
-// isReplaceable reports whether a write can replace an object without losing content.
-func isReplaceable(info fs.FileInfo) bool {
+// countsAsAbsent reports whether an object has no content that could be read or lost. A
+// write replaces it.
+func countsAsAbsent(info fs.FileInfo) bool {
 	return info.Mode()&(fs.ModeSymlink|fs.ModeNamedPipe|fs.ModeSocket) != 0
 }
 
-// regular refuses objects that a file must not replace.
-func regular(info fs.FileInfo) error {
+// checkRegular refuses objects that a file must not replace.
+func checkRegular(info fs.FileInfo) error {
 	switch {
 	case info.Mode().IsRegular():
 		return nil

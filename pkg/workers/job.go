@@ -41,10 +41,10 @@ func (j *job) end(result Result) {
 	s := j.syncer
 	s.reportLeftOut(j)
 	result.Key, result.Before, result.Span = j.Spec.Key, j.before, j.span
-	j.Status.Lost = j.Status.Lost || result.Removed || len(result.Revoked) > 0
+	j.Status.RevokedRemoved = j.Status.RevokedRemoved || result.Removed || len(result.Revoked) > 0
 	if revoked, ok := errors.AsType[*RevokedError](result.Err); ok {
 		revoked.TargetEmpty = j.Status.TargetEmpty
-		revoked.Never = !j.Status.Lost && (!revoked.Kept || j.Status.TargetEmpty) && revoked.neverFound()
+		revoked.Never = !j.Status.RevokedRemoved && (!revoked.Kept || j.Status.TargetEmpty) && revoked.neverFound()
 	}
 	j.Status.Err = result.Err
 	if result.Wrote {

@@ -112,7 +112,7 @@ func (k *Sink) patchData(ctx context.Context, r records.Record, live *corev1.Sec
 	if err != nil {
 		return nil, err
 	}
-	force := true
+	force := true // a key that the definition names is ours; its former manager becomes a rival
 	after, err := k.patch(ctx, t, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: targets.FieldManager, Force: &force})
 	switch answer, ok := errors.AsType[*apierrors.StatusError](err); {
 	case err == nil:

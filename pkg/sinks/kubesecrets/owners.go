@@ -97,7 +97,8 @@ func NamedKeys(t *targets.Target) map[string]bool {
 	return named
 }
 
-// ourKeys lists the existing keys that we own.
+// ourKeys lists the existing keys that our manager owns or that the definition names,
+// whoever owns them.
 func ourKeys(live *corev1.Secret, owned fieldTree, named map[string]bool) map[string]bool {
 	ours := map[string]bool{}
 	for key := range live.Data {
@@ -109,7 +110,8 @@ func ourKeys(live *corev1.Secret, owned fieldTree, named map[string]bool) map[st
 }
 
 // notOursAlone lists the keys that another manager also owns, or that we do not
-// own. Omitting them from an apply would not remove them.
+// own. Omitting them from an apply would not remove them. In owners, 1 means that only
+// our apply owns a key.
 func notOursAlone(entries []metav1.ManagedFieldsEntry, keys []string) ([]string, error) {
 	owners := map[string]int{}
 	for _, e := range entries {

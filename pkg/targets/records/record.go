@@ -46,8 +46,9 @@ type Status struct {
 	// TargetEmpty means that the destination had nothing of the target when last read, and
 	// no write followed.
 	TargetEmpty bool
-	// Lost means that revoked content was removed from the target since the process began.
-	Lost bool
+	// RevokedRemoved means that revoked content was removed from the target since the
+	// process began.
+	RevokedRemoved bool
 	// WriteFailed and RemovalFailed report that a later write or removal failed. It may
 	// have taken effect all the same.
 	WriteFailed, RemovalFailed bool
@@ -129,7 +130,7 @@ func (s *Set) secret() []byte {
 	return s.key
 }
 
-// hashText adds a text and its end.
+// hashText adds the length of a text, and the text.
 func hashText(h hash.Hash, b []byte) {
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(len(b)))
