@@ -1,5 +1,5 @@
 // Package brief names a few of many items, so that people read a message about thousands
-// of them, and shortens texts, durations and addresses for it.
+// of them. It also shortens texts, durations and addresses.
 package brief
 
 import (

@@ -1,6 +1,6 @@
 // Package safefile opens files in folders that other programs also write to, such
-// as an application or the provider of a volume, and replaces them atomically. Such a
-// folder may contain anything. Nothing in it can make the caller block, read without
+// as an application or the provider of a volume. It also replaces files atomically. Such
+// a folder may contain anything. Nothing in it can make the caller block, read without
 // end, or write to an unintended file.
 package safefile
 
