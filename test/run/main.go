@@ -50,23 +50,16 @@ func main() {
 	all := flag.Bool("all", false, "run everything that the essential run leaves out")
 	others := flag.Bool("versions", false, "test with other versions of Kubernetes")
 	flag.Parse()
-	var steps []step
-	var err error
+	steps := essential
 	switch {
 	case *all:
-		steps = everything()
+		steps = everything
 	case *others:
-		steps = versions()
-	default:
-		steps, err = essential()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		steps = versions
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, steps))
+	os.Exit(run(ctx, steps()))
 }
 
 func run(ctx context.Context, steps []step) (status int) {

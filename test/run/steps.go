@@ -2,13 +2,10 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // static is how the essential run compiles: without cgo, so that the product,
@@ -22,12 +19,6 @@ var lenient = []string{"GOGC=400", "GORACE=atexit_sleep_ms=0"}
 // longest are the packages whose tests take longest. They start first.
 var longest = []string{"./test/cluster", "./cmd/syncer", "./pkg/kube", "./test/rotation", "./pkg/sinks/...", "./test/deploy", "./test/removal", "./pkg/rotation", "./pkg/render"}
 
-// concurrent are the packages whose goroutines share state. The essential run
-// tests them with the race detector only.
-var concurrent = []string{
-	"./pkg/conjur", "./pkg/health", "./pkg/notify", "./pkg/health/status", "./pkg/queue", "./pkg/targets/records", "./pkg/conjur/variables", "./pkg/workers",
-}
-
 // prepare gets what tests need and the repository does not have.
 func prepare() []step {
 	return []step{
@@ -38,24 +29,13 @@ func prepare() []step {
 }
 
 // essential is "make test".
-func essential() ([]step, error) {
-	args := goCommand("list", "-find", "./...")
-	list := exec.Command(args[0], args[1:]...)
-	list.Stderr = os.Stderr
-	all, err := list.Output()
-	if err != nil {
-		return nil, fmt.Errorf("list of the packages: %w", err)
-	}
-	others := slices.DeleteFunc(strings.Fields(string(all)), func(path string) bool {
-		return slices.ContainsFunc(concurrent, func(folder string) bool { return strings.HasSuffix(path, folder[1:]) })
-	})
+func essential() []step {
 	return append(prepare(),
 		step{name: "format", args: []string{"make", "-s", "format"}},
 		step{name: "vet", args: goCommand("vet", "./..."), env: []string{static}},
-		step{name: "tests", args: goTest(slices.Concat(longest, others), "-short"), env: append(lenient, static), plane: true},
-		step{name: "tests of the concurrent packages, race detector", args: goTest(concurrent, "-short", "-race"), env: lenient},
+		step{name: "tests", args: goTest(append(longest, "./..."), "-short"), env: append(lenient, static), plane: true},
 		step{name: "tests of the module keyset", dir: "keyset", args: goCommand("test", "./..."), env: []string{static}},
-	), nil
+	)
 }
 
 // everything is "make test-all".
