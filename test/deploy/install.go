@@ -47,6 +47,9 @@ func Connect(t testing.TB, config *rest.Config) *Cluster {
 	return &Cluster{client, restmapper.NewDiscoveryRESTMapper(groups), version}
 }
 
+// Version is the API server's, such as 1.36.
+func (c *Cluster) Version() string { return c.version.Major + "." + c.version.Minor }
+
 // NeedPolicies skips a test that creates a MutatingAdmissionPolicy if the API server is
 // older than 1.36, which has the kind's first stable version. A newer API server that lacks
 // the kind is a failure.
