@@ -10,10 +10,10 @@ import (
 
 // kubernetes are the versions that "make test-versions" tests. The empty one is that of
 // test/kube/go.mod; test/kube/build.sh knows the others.
-var kubernetes = []string{"1.34.4", "1.35.4", "", "1.37.2"}
+var kubernetes = []string{"1.34.4", "1.35.4", "1.36.3", ""}
 
 // withNode are those whose kubelet is tested too.
-var withNode = []string{"", "1.37.2"}
+var withNode = []string{"1.36.3", ""}
 
 // served are the packages whose tests depend on the version of the API server.
 var served = []string{"./test/cluster", "./pkg/kube", "./pkg/sinks/kubesecrets", "./test/deploy"}
