@@ -24,7 +24,7 @@ func (l *Lane) ByVariable(ids ...string) []targets.Key {
 	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return l.byVariable.union(ids)
+	return l.byVariable.union(ids...)
 }
 
 // ByVariable lists the targets of all lanes that mention a variable, with their known
@@ -33,7 +33,7 @@ func (s *Set) ByVariable(id string) (all []Record) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, l := range s.lanes {
-		for _, key := range l.byVariable[id] {
+		for key := range l.byVariable[id] {
 			all = append(all, s.copy(s.records[key]))
 		}
 	}
@@ -70,15 +70,15 @@ func (s *Set) Showing(set string) (all []Record) {
 	shows := func(e targets.Entry) bool { return e.Set() && e.Variable == set }
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	keys := slices.Concat(s.shown[set], s.shown[partlyRead])
+	keys := s.shown.union(set, partlyRead)
 	for _, l := range s.lanes {
-		keys = append(keys, l.byVariable[set]...)
+		keys = slices.AppendSeq(keys, maps.Keys(l.byVariable[set]))
 	}
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
 		r := s.records[key]
 		_, is := r.status.Sets[set]
-		if r.spec.Secret != nil && (is || r.status.Version == "" && s.shown.has(partlyRead, key) ||
+		if r.spec.Secret != nil && (is || r.status.Version == "" && s.shown[partlyRead][key] ||
 			slices.ContainsFunc(r.spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, shows) })) {
 			all = append(all, s.copy(r))
 		}
@@ -99,7 +99,7 @@ func (l *Lane) ByTemplate(files ...string) []targets.Key {
 	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return l.byTemplate.union(files)
+	return l.byTemplate.union(files...)
 }
 
 // ConfigMaps lists the locations of templates in ConfigMaps that are in use, each once,
@@ -126,44 +126,42 @@ func (l *Lane) ByConfigMap(places ...targets.ConfigMapKey) []targets.Key {
 	s := l.wholeSet()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return l.byConfigMap.union(places)
+	return l.byConfigMap.union(places...)
 }
 
-// index finds targets by their dependencies; the keys are in order.
-type index[K comparable] map[K][]targets.Key
+// index finds targets by their dependencies.
+type index[K comparable] map[K]map[targets.Key]bool
 
-func (x index[K]) union(names []K) []targets.Key {
+// union lists the keys under the names, each once, in order.
+func (x index[K]) union(names ...K) []targets.Key {
 	var keys []targets.Key
 	for _, name := range names {
-		keys = append(keys, x[name]...)
+		keys = slices.AppendSeq(keys, maps.Keys(x[name]))
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
-}
-
-// has reports whether a key is under a name.
-func (x index[K]) has(name K, key targets.Key) bool {
-	_, found := slices.BinarySearch(x[name], key)
-	return found
 }
 
 // set adds a key under a name, or removes it. It reports whether the name is new or
 // removed.
 func (x index[K]) set(name K, key targets.Key, there bool) (changed bool) {
 	keys := x[name]
-	at, found := slices.BinarySearch(keys, key)
 	switch {
-	case found == there:
+	case keys[key] == there:
 		return false
-	case there:
-		keys = slices.Insert(keys, at, key)
+	case !there:
+		delete(keys, key)
+	case keys == nil:
+		x[name] = map[targets.Key]bool{key: true}
+		return true
 	default:
-		keys = slices.Delete(keys, at, at+1)
+		keys[key] = true
 	}
-	if x[name] = keys; len(keys) == 0 {
+	if len(keys) == 0 {
 		delete(x, name)
+		return true
 	}
-	return len(keys) == 0 || there && len(keys) == 1
+	return false
 }
 
 // link adds a target to the indexes, or removes it. The caller holds the lock.

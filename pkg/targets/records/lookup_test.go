@@ -181,6 +181,27 @@ func BenchmarkPutAmong5000(b *testing.B) {
 	}
 }
 
+func BenchmarkSecretsThatShareAVariable(b *testing.B) {
+	for _, n := range []int{1000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			all := make([]*targets.Target, n)
+			for i := range n {
+				all[i] = kube(fmt.Sprint("s", i), []string{"shared"})
+			}
+			for b.Loop() {
+				var s Lane
+				for _, t := range all {
+					s.Put(t)
+				}
+				for _, t := range all {
+					s.Delete(t.Key)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/Secret")
+		})
+	}
+}
+
 func BenchmarkVariablesOf5000(b *testing.B) {
 	var s Lane
 	for i := range 5000 {
