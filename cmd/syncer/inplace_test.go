@@ -2,10 +2,14 @@ package main
 
 import (
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/notify"
 	"github.com/secretsync/syncer/test/proctest"
 )
 
@@ -22,24 +26,69 @@ type kubelet struct {
 // restart waits until the process has ended, and starts it again.
 func (k *kubelet) restart() {
 	k.Helper()
-	if status := k.p.ExitCode(); status == config.InPlaceStatus {
-		k.app, k.restarts = k.file("db.json"), k.restarts+1
+	status := k.p.ExitCode()
+	if status == config.InPlaceStatus {
+		k.restarts++
 	} else if status != -1 {
 		k.Fatalf("exit status %d", status)
 	} else if len(k.p.Lines("all containers of the Pod in place")) > 0 {
 		k.lost = true
 	}
 	k.p = k.start()
+	if status == config.InPlaceStatus {
+		k.startApplication()
+	}
 }
 
-func newKubelet(t *testing.T) *kubelet {
+// startApplication starts it as a startup probe of Syncer has the kubelet do.
+func (k *kubelet) startApplication() {
+	k.Helper()
+	k.awaitProvided()
+	k.app = k.file("db.json")
+}
+
+func newKubelet(t *testing.T, more ...string) *kubelet {
 	k := &kubelet{world: newWorld(t)}
 	k.Group("db", "json", "db/password")
 	k.Annotations["restart-app-in-place"], k.Annotations["restart-app-every"] = "true", "1s"
+	for pair := range slices.Chunk(more, 2) {
+		k.Annotations[pair[0]] = pair[1]
+	}
 	k.p = k.start()
-	k.awaitProvided()
-	k.app = k.file("db.json")
+	k.startApplication()
 	return k
+}
+
+// An application that deletes its file after reading finds it at its next start, and that
+// delivery causes no other restart.
+func TestRestartInPlaceOfAnApplicationThatDeletesItsFile(t *testing.T) {
+	t.Parallel()
+	k := newKubelet(t, "restore-deleted-files", "never", "restart-app-warning", "1s")
+	k.delete()
+	for range 2 {
+		k.Renew("db/password")
+		k.awaitUpdated()
+		k.delete()
+		k.restart()
+		if !strings.Contains(k.app, k.Value["db/password"]) {
+			t.Errorf("the application started with %q", k.app)
+		}
+		k.delete()
+	}
+	k.beat()
+	k.beat()
+	if k.exists("status", notify.UpdatedFile) {
+		t.Error("the delivery for the start of the application was announced")
+	}
+	k.p.Stop()
+}
+
+// delete deletes the application's file.
+func (k *kubelet) delete() {
+	k.Helper()
+	if err := os.Remove(k.Path("secrets", "db.json")); err != nil {
+		k.Error(err)
+	}
 }
 
 func TestRestartInPlaceOnceForEachChange(t *testing.T) {

@@ -63,10 +63,10 @@ func run(ctx context.Context, o pipeline.Options) error {
 	if restart, ok := errors.AsType[*pipeline.RestartError](err); ok {
 		p.Log().Info("Ending, so that the kubelet restarts all containers of the Pod in place", zap.Int("status", config.InPlaceStatus))
 		stop()
-		if err := restart.Record(); err != nil { // as late as possible: a kill before it loses no restart
+		if err := restart.Record(); err != nil {
 			return err
 		}
-		return &statusError{config.InPlaceStatus, errLogged}
+		os.Exit(config.InPlaceStatus) // at once: a kill between these two loses the restart
 	}
 	if err != nil {
 		return errLogged

@@ -104,9 +104,12 @@ func (a *Application) notify(ctx context.Context) (failed, err error) {
 }
 
 // Recover notifies the application of writes that an earlier process did not announce
-// before it died.
+// before it died. If the machine started since then, the application did too, and Recover
+// removes the earlier notifications instead.
 func (a *Application) Recover(ctx context.Context) error {
+	entered := a.status.enterBoot(a.inPlace.forget)
 	marks, err := a.journal.leftBehind()
+	err = errors.Join(entered, err)
 	var failed error
 	if err == nil && len(marks) > 0 {
 		failed, err = a.notify(ctx)

@@ -58,7 +58,7 @@ func all(t *testing.T, a *app, status *notify.Status) []error {
 var written = []string{
 	notify.ProvidedFile, notify.UpdatedFile, notify.AliveFile, notify.MissingFile,
 	"conjur-secrets-provided.sh", "conjur-secrets-unchanged.sh",
-	"conjur-secrets-provided.sh.new", "conjur-secrets-unchanged.sh.new",
+	"conjur-secrets-provided.sh.new", "conjur-secrets-unchanged.sh.new", ".boot",
 }
 
 // Whatever a name of Syncer's leads to stays as it is.

@@ -130,6 +130,16 @@ func (p *InPlace) require() error {
 	return nil
 }
 
+// forget cancels a due restart.
+func (p *InPlace) forget() error {
+	s, err := p.State()
+	if err != nil || s.Due.IsZero() {
+		return err
+	}
+	s.Due = time.Time{}
+	return p.write(s)
+}
+
 // at returns when the due restart may happen.
 func (s InPlaceState) at(rules InPlaceRules, now time.Time) time.Time {
 	at := s.Due.Add(rules.Warning)
@@ -202,10 +212,15 @@ func (p *InPlace) Run(ctx context.Context) {
 	})
 }
 
-// Record records that the restart happens now. After an error, exit with another status:
-// otherwise nothing would limit the restarts.
-func (p *InPlace) Record() error {
+// Record records that the restart happens now. Exit at once afterwards: a kill in between
+// loses the restart. After an error, exit with another status: otherwise nothing would limit
+// the restarts. If a file is absent, the application must wait for it as at its first start,
+// and its delivery is not a change.
+func (p *InPlace) Record(absent bool) error {
 	s, err := p.State()
+	if err == nil && absent {
+		err = p.status.remove(ProvidedFile)
+	}
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (p *pod) restartsWithin(within time.Duration) bool {
 	select {
 	case <-p.app.InPlace().Ended():
 		<-p.done
-		must(p.t, p.app.InPlace().Record())
+		must(p.t, p.app.InPlace().Record(false))
 		p.start()
 		return true
 	case <-time.After(within):
@@ -160,6 +160,18 @@ func TestRestartsInPlace(t *testing.T) {
 			p.after(0)
 			p.never()
 		}},
+		"not if the machine has started since, and the application with it": {
+			notify.InPlaceRules{Enabled: true, Every: time.Minute, Warning: 10 * time.Second}, func(p *pod) {
+				p.change()
+				p.kill()
+				startMachine(p.t, p.dir)
+				p.start()
+				p.never()
+				must(p.t, notify.OpenStatus(p.dir).SetProvided())
+				p.change()
+				p.after(10 * time.Second)
+			},
+		},
 		"with a note that somebody damaged": {rules, func(p *pod) {
 			for _, text := range []string{"", "x", `{"count":-1}`, `{"row":-1}`} {
 				must(p.t, os.WriteFile(filepath.Join(p.dir, ".restart-in-place"), []byte(text), 0o600))
@@ -200,7 +212,7 @@ func TestRestartsInPlaceNeedTheirNote(t *testing.T) {
 	if err := app.Updated(t.Context()); err == nil {
 		t.Error("an announcement without the note")
 	}
-	if err := app.InPlace().Record(); err == nil {
+	if err := app.InPlace().Record(false); err == nil {
 		t.Error("a restart without the note")
 	}
 	must(t, os.Remove(filepath.Join(dir, note)))

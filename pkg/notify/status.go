@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,14 +73,63 @@ func (s *Status) ReadOnly() bool {
 	return errors.Is(unix.Access(string(s.folder), unix.W_OK), unix.EROFS)
 }
 
-// Provided reports whether every target has been delivered once, by this
-// process or an earlier one.
+// Provided reports whether every target has been delivered once, by this process or an
+// earlier one, since the machine started.
 func (s *Status) Provided() (bool, error) {
 	info, err := s.lstat(ProvidedFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return err == nil && info.Mode().IsRegular(), err
+	return err == nil && info.Mode().IsRegular() && s.boot() != anotherBoot, err
+}
+
+// bootFile contains the id of the machine's start to which the other files belong. A folder
+// on a disk survives the next start, but files in memory do not, and all containers start
+// anew.
+const bootFile = ".boot"
+
+// bootID returns the id of the machine's start; "" if the system has none.
+var bootID = sync.OnceValue(func() string {
+	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text))
+})
+
+// boot is what bootFile says.
+type boot int
+
+const (
+	thisBoot boot = iota
+	noBoot        // the folder is new, or of an earlier version of Syncer
+	anotherBoot
+)
+
+func (s *Status) boot() boot {
+	text, err := s.readFile(bootFile)
+	switch {
+	case bootID() == "" || err == nil && string(text) == bootID():
+		return thisBoot
+	case errors.Is(err, fs.ErrNotExist):
+		return noBoot
+	}
+	return anotherBoot
+}
+
+// enterBoot removes the sentinel files from before the machine started, and calls forget.
+func (s *Status) enterBoot(forget func() error) error {
+	var err error
+	switch s.boot() {
+	case thisBoot:
+		return nil
+	case anotherBoot:
+		err = errors.Join(s.remove(ProvidedFile), s.remove(UpdatedFile), forget())
+	}
+	if err == nil {
+		err = s.put(bootFile, note{text: []byte(bootID()), mode: 0o644})
+	}
+	if err != nil {
+		return fmt.Errorf("files from before the machine started: %w", err)
+	}
+	return nil
 }
 
 // SetProvided creates ProvidedFile, and removes MissingFile.

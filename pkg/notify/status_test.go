@@ -4,8 +4,10 @@ import (
 	"context"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -109,6 +111,53 @@ func TestAWriteAfterARestartIsAnUpdate(t *testing.T) {
 	must(t, a.Updated(context.Background()))
 	if want := []string{notify.UpdatedFile}; !slices.Equal(*told, want) {
 		t.Errorf("told %v, want %v", *told, want)
+	}
+}
+
+// startMachine makes a status folder on a disk look as after a start of the machine.
+func startMachine(t *testing.T, dir string) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(dir, ".boot"), []byte("another"), 0o600))
+}
+
+// scriptSucceeds reports whether the script for a hook succeeds without waiting.
+func scriptSucceeds(t *testing.T, dir string) bool {
+	t.Helper()
+	script, err := os.ReadFile("scripts/conjur-secrets-provided.sh")
+	must(t, err)
+	return exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(string(script), "left=120", "left=0", 1), "script", dir).Run() == nil
+}
+
+// TestNothingIsProvidedWhenTheMachineStarts: a folder on a disk keeps the sentinel files, but
+// memory keeps no secret. The probe must not succeed before Syncer has removed them.
+func TestNothingIsProvidedWhenTheMachineStarts(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := application(t, dir)
+	must(t, notify.OpenStatus(dir).SetProvided()) // by a version that knew no start of the machine
+	must(t, a.Recover(t.Context()))
+	must(t, a.Updated(t.Context()))
+	a, _ = application(t, dir)
+	must(t, a.Recover(t.Context()))
+	if err := notify.Provided(dir); err != nil || !scriptSucceeds(t, dir) {
+		t.Errorf("after another start of the process: %v", err)
+	}
+	startMachine(t, dir)
+	if err := notify.Provided(dir); err == nil || scriptSucceeds(t, dir) {
+		t.Error("the probe succeeds before the process has started")
+	}
+	a, told := application(t, dir)
+	must(t, a.Recover(t.Context()))
+	for _, name := range []string{notify.ProvidedFile, notify.UpdatedFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s is there", name)
+		}
+	}
+	must(t, a.Updated(t.Context()))
+	a.Delivered("file/a")
+	a.Delivered("file/b")
+	must(t, a.Provided())
+	if err := notify.Provided(dir); err != nil || !slices.Equal(*told, []string{notify.ProvidedFile}) {
+		t.Errorf("after the delivery: %v, told %v", err, *told)
 	}
 }
 

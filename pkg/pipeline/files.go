@@ -3,6 +3,10 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -146,4 +150,15 @@ func (d *onDisk) Report(_ string, err error) {
 	if err != nil {
 		d.log.Debug("No Event was sent about the secrets folder on a disk", zap.Error(err))
 	}
+}
+
+// absent reports whether a delivered file does not exist, because the application deleted it.
+func absent(folder string, all []records.Record) bool {
+	return slices.ContainsFunc(all, func(r records.Record) bool {
+		if r.Status.Proven.IsZero() || r.Status.RevokedRemoved {
+			return false
+		}
+		_, err := os.Lstat(filepath.Join(folder, r.Spec.File.Path))
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }

@@ -56,7 +56,13 @@ type ending interface {
 
 // RestartError ends a process so that the kubelet restarts all containers of its Pod. Call
 // Record just before the exit with config.InPlaceStatus.
-type RestartError struct{ *notify.InPlace }
+type RestartError struct {
+	inPlace *notify.InPlace
+	absent  func() bool // nil: no files
+}
+
+// Record is [notify.InPlace.Record].
+func (e *RestartError) Record() error { return e.inPlace.Record(e.absent != nil && e.absent()) }
 
 func (*RestartError) Error() string { return "all containers of the Pod are to restart in place" }
 
@@ -66,6 +72,7 @@ type service struct {
 	lanes      *lanes
 	revocation *revocation
 	restart    *notify.InPlace // nil without an application
+	absent     func() bool     // whether the application deleted a file; nil: there are no files
 }
 
 func (s service) untilDone(ctx context.Context) {
@@ -80,7 +87,7 @@ func (s service) untilDone(ctx context.Context) {
 func (s service) verdict() error {
 	select {
 	case <-s.restart.Ended():
-		return cmp.Or[error](s.revocation.err(), &RestartError{s.restart})
+		return cmp.Or[error](s.revocation.err(), &RestartError{s.restart, s.absent})
 	default:
 		return s.revocation.err()
 	}

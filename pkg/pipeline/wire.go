@@ -73,6 +73,7 @@ type pipeline struct {
 	ending   ending
 	tasks    []source                    // besides those of the destination
 	complete func(context.Context) error // of a job
+	absent   func() bool                 // of a service
 
 	// What the destination decides:
 	destination    destination
@@ -121,7 +122,7 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 	if cfg.Mode.OneShot() {
 		p.ending = &job{settings: settings, set: set, lanes: lanes, app: p.app, revocation: revocation, complete: p.complete}
 	} else {
-		p.ending, p.tasks = service{lanes, revocation, p.app.restart()}, []source{expiring}
+		p.ending, p.tasks = service{lanes, revocation, p.app.restart(), p.absent}, []source{expiring}
 		if p.app != nil {
 			p.tasks = append(p.tasks, p.app.restart())
 		}
@@ -148,6 +149,7 @@ func (p *pipeline) wireFiles(cfg *config.Config, cluster *kube.Client) {
 	p.listeners.add(f)
 	p.destination, p.inventory, p.rotations, p.results, p.sink = f, configured{}, &rotations{}, f, p.parts.Command.sink(f.folder)
 	p.complete = func(context.Context) error { return nil }
+	p.absent = func() bool { return absent(cfg.Folders.Secrets, p.set.Records()) }
 	p.closing = append(p.closing, p.metrics.WatchFolder(f.folder))
 }
 

@@ -240,7 +240,7 @@ func (p *pod) clean() {
 	_ = os.Remove(p.Path("status", notify.AliveFile)) // it comes and goes
 	for folder, want := range map[string][]string{
 		"tmp":    nil,
-		"status": {notify.ProvidedFile, "conjur-secrets-provided.sh", "conjur-secrets-unchanged.sh"},
+		"status": {".boot", notify.ProvidedFile, "conjur-secrets-provided.sh", "conjur-secrets-unchanged.sh"},
 		"secrets": {
 			"blob.yaml", "db.json", "env.dotenv", "guest.json",
 			"guests", "guests/..VERSION", "guests/..VERSION/one", "guests/..VERSION/two", "guests/..data", "guests/one", "guests/two",

@@ -6,8 +6,10 @@
 
 status="${1:-/conjur/status}"
 missing="$status/CONJUR_SECRETS_MISSING"
+boot="$status/.boot" # of the machine's start since which they have been provided
 left=120
-until [ -e "$status/CONJUR_SECRETS_PROVIDED" ]; do
+until [ -e "$status/CONJUR_SECRETS_PROVIDED" ] &&
+  { [ ! -e "$boot" ] || [ "$(cat "$boot")" = "$(cat /proc/sys/kernel/random/boot_id)" ]; }; do
   if [ "$left" -eq 0 ]; then
     echo "the secrets have not been provided within 2 minutes; missing:" >&2
     if [ -f "$missing" ]; then cat "$missing" >&2; else echo "see the log of Syncer" >&2; fi
