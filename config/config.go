@@ -126,7 +126,7 @@ type Signal struct {
 // InPlace has the kubelet restart all containers of a sidecar's Pod after a change. The
 // zero InPlace restarts nothing.
 type InPlace struct {
-	Enabled bool `name:"restartApp.inPlace" annotation:"restart-app-in-place" scope:"live" default:"false" follows:"false"`
+	Enabled bool `name:"restartApp.inPlace" annotation:"restart-app-in-place" env:"RESTART_APP_IN_PLACE" scope:"live" default:"false" follows:"false"`
 	// Every is the least time between two restarts; it grows when they follow one another.
 	Every time.Duration `name:"restartApp.every" annotation:"restart-app-every" scope:"live" least:"1s" default:"1m" follows:"1m with restarts in place"`
 	// Warning is the time between the announcement and the restart.

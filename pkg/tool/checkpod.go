@@ -74,6 +74,33 @@ func checkFileKeys(p secretsprovider.Provider, all []corev1.Container, at int) (
 	return v
 }
 
+// variablesFrom lists the variables that containers of a provider's Pod read from the file of
+// a group, for each container.
+func variablesFrom(p secretsprovider.Provider, group string) (lines []string) {
+	all := slices.Concat(p.Pod.Spec.InitContainers, p.Pod.Spec.Containers)
+	at := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == p.Container.Name })
+	if at < 0 {
+		return nil
+	}
+	files, _ := providedFiles(p.Config, all[at].VolumeMounts)
+	for _, c := range all {
+		var names []string
+		for _, e := range c.Env {
+			if e.ValueFrom == nil || e.ValueFrom.FileKeyRef == nil {
+				continue
+			}
+			ref := e.ValueFrom.FileKeyRef
+			if t := files[volumeFile{ref.VolumeName, path.Clean(ref.Path)}]; t != nil && t.Group == group {
+				names = append(names, e.Name)
+			}
+		}
+		if len(names) > 0 {
+			lines = append(lines, c.Name+": "+strings.Join(names, ", "))
+		}
+	}
+	return lines
+}
+
 // providedFiles returns the targets by their files, and the paths of these files by their
 // volumes.
 func providedFiles(cfg *config.Config, mounts []corev1.VolumeMount) (files map[volumeFile]*targets.Target, names map[string][]string) {

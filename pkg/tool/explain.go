@@ -38,6 +38,9 @@ func (t *Tool) explainOf(cfg *config.Config, p *secretsprovider.Provider, name s
 		return fmt.Errorf("there is no target %q; there are %s", name, targetNames(cfg))
 	}
 	e := fileExplanation{Explanation: file, Login: t.loginOf(cfg, cfg.Conjur, p)}
+	if p != nil {
+		e.Environment = variablesFrom(*p, file.Group)
+	}
 	if t.Values != "" {
 		ids, err := t.variablesIn()
 		if err != nil {
@@ -55,8 +58,10 @@ func (t *Tool) explainOf(cfg *config.Config, p *secretsprovider.Provider, name s
 type fileExplanation struct {
 	config.Explanation
 	// Read is the variable that each entry reads, by alias, if a file of values is given.
-	Read  map[string]string `json:"read,omitempty"`
-	Login *login            `json:"login,omitempty"`
+	Read map[string]string `json:"read,omitempty"`
+	// Environment is the variables that the kubelet reads from the file, by container.
+	Environment []string `json:"environment,omitempty"`
+	Login       *login   `json:"login,omitempty"`
 }
 
 func (t *Tool) printFile(e fileExplanation) error {
@@ -74,6 +79,7 @@ func (t *Tool) printFile(e fileExplanation) error {
 		table.row([]string{"reads", ""}[min(i, 1)], alias+": "+e.Read[alias])
 	}
 	table.rows("variables", e.Variables)
+	table.rows("environment", e.Environment)
 	table.rows("triggers", triggerLines(e.Triggers))
 	e.Login.addTo(table)
 	return table.Flush()

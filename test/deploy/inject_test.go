@@ -139,6 +139,7 @@ func TestInjectedPodIsTheOneOfTheTemplates(t *testing.T) {
 		"as it is":   "",
 		"hook":       "sidecar: {startup: hook}",
 		"init":       "sidecar: {mode: init}",
+		"in place":   "sidecar: {restartInPlace: true}",
 		"ConfigMap":  "config: {conjur: {login: host/app}}\ncredentials: {connectConfigMap: connect}",
 		"API key":    "credentials: {apiKey: {secretName: key}, certificate: {secretName: ca, key: own.pem}}",
 		"no limit":   "sidecar: {resources: {limits: null}}",

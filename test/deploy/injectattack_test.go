@@ -122,3 +122,26 @@ func TestInvalidPodsAreToldByTheAPIServer(t *testing.T) {
 		t.Errorf("without containers: %v", err)
 	}
 }
+
+// TestVariablesHaveABound: the API server limits the cost of expressions. Beyond the bound it
+// says so, and the documentation repeats both.
+func TestVariablesHaveABound(t *testing.T) {
+	const exceeded = "actual cost limit exceeded"
+	i := inject(t, "")
+	for name, c := range map[string]struct {
+		containers, variables int
+		want                  string
+	}{
+		"in one":          {1, 400, ""},
+		"in ten":          {10, 100, ""},
+		"too many in one": {1, 1000, exceeded},
+		"too many in ten": {10, 200, exceeded},
+	} {
+		pod := i.pod()
+		containers(c.containers-1)(pod, "")
+		withEnv("db", numbered(c.variables))(pod, "")
+		if _, err := i.try(t, pod); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -273,4 +273,10 @@ func TestOlderClustersAreTold(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	for version, known := range map[string]bool{"v1.35.4": false, "v1.36.0": true, "v1.36.3-eks-1": true, "v1.37.2": true} {
+		_, err := deploy.Release{Values: connection + "shape: example\nsidecar: {restartInPlace: true}", KubeVersion: version}.Render()
+		if (err == nil) != known || err != nil && !strings.Contains(err.Error(), "in place since 1.36, and this is "+version) {
+			t.Errorf("restarts in place on %s: %v", version, err)
+		}
+	}
 }

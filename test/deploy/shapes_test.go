@@ -37,6 +37,7 @@ var shapes = map[string]string{
 	"listed job": conjurWith("kubernetes: {secrets: [database]}") + "shape: job\njob: {backoffLimit: 2, activeDeadlineSeconds: 60, ttlSecondsAfterFinished: 600}",
 	"example":    connection + "shape: example",
 	"inject":     connection + "inject: {enabled: true, namespaces: true}",
+	"in place":   connection + "shape: example\nsidecar: {restartInPlace: true}",
 	"hook":       connection + "shape: example\nsidecar: {startup: hook}",
 	"init":       connection + "shape: example\nsidecar: {mode: init, templatesConfigMap: templates}\ncredentials: {connectConfigMap: conjur, certificate: {secretName: ca}}",
 }

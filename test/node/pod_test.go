@@ -263,6 +263,25 @@ func (p *pod) processes(name string) (pids []int) {
 	return pids
 }
 
+// running are the processes of a container by its id; none if it has ended.
+func (p *pod) running(container string) (pids []int) {
+	_, id, _ := strings.Cut(container, "://")
+	for _, root := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
+		for _, class := range []string{"", "/burstable", "/besteffort"} {
+			found, _ := filepath.Glob(root + "/syncer-*/kubepods" + class + "/pod*/" + id + "/cgroup.procs")
+			for _, file := range found {
+				text, _ := os.ReadFile(file)
+				for field := range strings.FieldsSeq(string(text)) {
+					if pid, err := strconv.Atoi(field); err == nil {
+						pids = append(pids, pid)
+					}
+				}
+			}
+		}
+	}
+	return pids
+}
+
 // cgroup is the folder of a container's cgroup, in the hierarchy of a
 // controller where there are several.
 func (p *pod) cgroup(controller, name string) string {

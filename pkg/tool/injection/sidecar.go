@@ -64,6 +64,9 @@ func Render(values []byte) (*Sidecar, error) {
 	scope := map[string]any{"Values": all, "Chart": map[string]any{"Name": meta["name"], "AppVersion": meta["appVersion"]}}
 	for _, mode := range []string{"sidecar", "init"} {
 		section(all, "sidecar")["mode"] = mode
+		if mode == "init" {
+			section(all, "sidecar")["restartInPlace"] = false
+		}
 		var containers []corev1.Container
 		if err := renderInto(&containers, "syncer.sidecar", scope); err != nil {
 			return nil, err

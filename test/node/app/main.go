@@ -10,6 +10,7 @@
 //	app remove FILE…  remove files
 //	app now           print when it started, and then do as run does
 //	app env NAME…     print variables of the environment
+//	app hold NAME…    print variables of the environment, and then do as run does
 //	app spin          keep one processor busy
 package main
 
@@ -52,9 +53,12 @@ func main() {
 	case "now":
 		fmt.Println(time.Now().UnixNano())
 		run(nil, nil)
-	case "env":
+	case "env", "hold":
 		for _, name := range args {
 			fmt.Println(os.Getenv(name))
+		}
+		if os.Args[1] == "hold" {
+			run(nil, nil)
 		}
 	case "spin":
 		for end := time.Now().Add(time.Hour); time.Now().Before(end); {

@@ -15,7 +15,7 @@ dyn here. A JSON string is a CEL string with the same meaning.
 {{/* The scope of the templates of _sidecar.tpl with another mode: (list $ "init"). */}}
 {{- define "syncer.sidecarIn" -}}
 {{- $ := index . 0 -}}
-{{- $values := mergeOverwrite (deepCopy $.Values) (dict "sidecar" (dict "mode" (index . 1))) -}}
+{{- $values := mergeOverwrite (deepCopy $.Values) (dict "sidecar" (dict "mode" (index . 1) "restartInPlace" (and (eq (index . 1) "sidecar") $.Values.sidecar.restartInPlace))) -}}
 {{- include "syncer.sidecar" (dict "Values" $values "Chart" $.Chart "Release" $.Release) -}}
 {{- end -}}
 

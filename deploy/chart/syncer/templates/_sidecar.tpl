@@ -19,12 +19,29 @@ The container, an item of initContainers. The application starts when the
 secrets were provided, and the sidecar keeps running.
 */}}
 {{- define "syncer.sidecar" -}}
+{{- if .Values.sidecar.restartInPlace -}}
+{{- if ne .Values.sidecar.mode "sidecar" -}}
+{{- fail "sidecar.restartInPlace: an init container ends before the application starts, and cannot restart it; set sidecar.mode to sidecar" -}}
+{{- end -}}
+{{- with .Capabilities -}}
+{{- if lt (int (trimSuffix "+" .KubeVersion.Minor)) 36 -}}
+{{- fail (printf "sidecar.restartInPlace: Kubernetes restarts all containers of a Pod in place since 1.36, and this is %s; set it to false" .KubeVersion.Version) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 - name: syncer
   image: {{ include "syncer.image" . | quote }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   terminationMessagePolicy: FallbackToLogsOnError
   {{- if eq .Values.sidecar.mode "sidecar" }}
   restartPolicy: Always
+  {{- if .Values.sidecar.restartInPlace }}
+  restartPolicyRules:
+    - action: RestartAllContainers
+      exitCodes:
+        operator: In
+        values: [85]
+  {{- end }}
   {{- if eq .Values.sidecar.startup "hook" }}
   lifecycle:
     postStart:
@@ -87,6 +104,10 @@ env:
 {{- if ne (toString $refresh.enabled) "false" }}
   - name: SECRETS_REFRESH_INTERVAL # annotations of the Pod override it
     value: {{ $refresh.interval | default "5m" | quote }}
+{{- end }}
+{{- if .Values.sidecar.restartInPlace }}
+  - name: RESTART_APP_IN_PLACE
+    value: "true"
 {{- end }}
 {{- end }}
 {{- with $conjur.applianceUrl }}
