@@ -41,7 +41,7 @@ func (t *Tool) injected(m *manifest.Manifest, w *manifest.Workload, sidecar *inj
 	pod = w.Pod.DeepCopy()
 	added, reasons := sidecar.Add(pod)
 	for _, reason := range reasons {
-		problems = append(problems, config.Problem{Key: w.String(), Message: reason})
+		problems = append(problems, config.Problem{Key: w.Place(), Message: reason})
 	}
 	if !added {
 		return nil, nil, problems

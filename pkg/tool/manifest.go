@@ -20,7 +20,7 @@ import (
 
 // readManifest reads the manifest. If it is invalid, the error is a *config.InvalidError.
 func (t *Tool) readManifest() (*manifest.Manifest, error) {
-	paths, err := manifestFiles(t.Manifests)
+	paths, skipped, err := manifestFiles(t.Manifests)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (t *Tool) readManifest() (*manifest.Manifest, error) {
 	m, err := manifest.Parse(texts...)
 	for _, e := range joined.Errors(err) {
 		if at, ok := errors.AsType[*manifest.Error](e); ok {
-			if bytes.Contains(texts[at.Text], []byte("{{")) {
+			if looksLikeTemplate(texts[at.Text]) {
 				e = fmt.Errorf("%w; it looks like a template of a Helm chart: render it with helm template first", e)
 			}
 			add(at.Text, e)
@@ -53,32 +53,52 @@ func (t *Tool) readManifest() (*manifest.Manifest, error) {
 	if all := slices.Concat(problems...); len(all) > 0 {
 		return nil, &config.InvalidError{Problems: all}
 	}
+	m.Skipped = skipped
+	if len(paths) > 1 {
+		for _, s := range m.Secrets {
+			s.File = inputName(paths[s.Text])
+		}
+		for _, w := range m.Workloads {
+			w.File = inputName(paths[w.Text])
+		}
+	}
 	return m, nil
 }
 
+func looksLikeTemplate(text []byte) bool { return bytes.Contains(text, []byte("{{")) }
+
 // manifestFiles lists the files of the paths. A folder stands for all YAML files in it
-// and below, in the order of their names.
-func manifestFiles(paths []string) (files []string, err error) {
+// and below, in the order of their names. Of these, skipped are the templates of a chart that
+// cannot be parsed.
+func manifestFiles(paths []string) (files, skipped []string, err error) {
 	for _, path := range paths {
-		before := len(files)
+		before := len(files) + len(skipped)
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			files = append(files, path)
 			continue
 		}
 		err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
-			if ext := filepath.Ext(file); err == nil && !d.IsDir() && (ext == ".yaml" || ext == ".yml") {
-				files = append(files, file)
+			if ext := filepath.Ext(file); err != nil || d.IsDir() || ext != ".yaml" && ext != ".yml" {
+				return err
 			}
-			return err
+			text, err := os.ReadFile(file)
+			if err == nil && looksLikeTemplate(text) {
+				if _, err := manifest.Parse(text); err != nil {
+					skipped = append(skipped, file)
+					return nil
+				}
+			}
+			files = append(files, file)
+			return nil // the caller reports an unreadable file
 		})
-		if err == nil && len(files) == before {
+		if err == nil && len(files)+len(skipped) == before {
 			err = fmt.Errorf("%s has no file that ends in .yaml or .yml", path)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return files, nil
+	return files, skipped, nil
 }
 
 // manifestName is the name of the manifest in a problem.
@@ -116,10 +136,10 @@ func (t *Tool) providers(m *manifest.Manifest) (found []secretsprovider.Provider
 		switch {
 		case err == nil:
 		case secretsprovider.Annotated(w.Annotations):
-			problems = append(problems, config.Problem{Key: w.String(), Message: err.Error() +
+			problems = append(problems, config.Problem{Key: w.Place(), Message: err.Error() +
 				"; if the chart injects Syncer, set the Pod's label " + sidecar.Label + ` to "true"; if the chart has another label, pass its values with --inject`})
 		default:
-			without = append(without, config.Problem{Key: w.String(), Message: err.Error()})
+			without = append(without, config.Problem{Key: w.Place(), Message: err.Error()})
 		}
 	}
 	if len(found)+len(problems) == 0 && !slices.ContainsFunc(m.Secrets, managed) {
@@ -143,13 +163,16 @@ func (t *Tool) checkManifest(m *manifest.Manifest, connection, naming bool) ([]s
 	}
 	all := config.NewValidation(nil, nil)
 	all.Errors = append(all.Errors, problems...)
+	for _, file := range m.Skipped {
+		all.Warnings = append(all.Warnings, config.Problem{Key: file, Message: "skipped, because it looks like a template of a Helm chart; render it with helm template first"})
+	}
 	named := map[string]bool{}
 	for i, p := range found {
 		cfg, v := p.Load(t.Sources, t.TemplatesNamed, connection)
 		found[i].Config = cfg
 		v = both(v, checkPod(found[i]))
 		if naming {
-			v = config.Validation{Errors: prefixed(p.Workload.String()+": ", v.Errors), Warnings: prefixed(p.Workload.String()+": ", v.Warnings)}
+			v = config.Validation{Errors: prefixed(p.Workload.Place()+": ", v.Errors), Warnings: prefixed(p.Workload.Place()+": ", v.Warnings)}
 		}
 		all = both(all, v)
 		if cfg != nil {

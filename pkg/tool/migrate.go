@@ -68,7 +68,7 @@ func (t *Tool) Migrate(image string, inPlace bool) error {
 // replaceManifests writes the texts to the files of the manifest, and returns the files
 // that it changed. It follows a symlink, and keeps the mode of a file.
 func (t *Tool) replaceManifests(texts [][]byte) (changed []string, err error) {
-	paths, err := manifestFiles(t.Manifests)
+	paths, _, err := manifestFiles(t.Manifests)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 		if p.Injected {
 			continue // no image to replace
 		}
-		prefix := p.Workload.String() + ": "
+		prefix := p.Workload.Place() + ": "
 		notes, byHand := p.Notes()
 		for _, u := range p.Unrunnable(image) {
 			if u.Key == "command" {
@@ -163,7 +163,7 @@ func (t *Tool) migrate(m *manifest.Manifest, image string) (migration, error) {
 // former returns a problem for each place that still has the Secrets Provider's image. A
 // user would otherwise believe that the whole repository was migrated.
 func (t *Tool) former(texts [][]byte) (problems []config.Problem) {
-	paths, err := manifestFiles(t.Manifests)
+	paths, _, err := manifestFiles(t.Manifests)
 	if err != nil {
 		return []config.Problem{{Key: t.manifestName(), Message: err.Error()}}
 	}
@@ -192,7 +192,7 @@ func unchecked(found []secretsprovider.Provider) (warnings []config.Problem) {
 			}
 		}
 		if len(names) > 0 {
-			warnings = append(warnings, config.Problem{Key: p.Workload.String() + ": " + strings.Join(names, ", "),
+			warnings = append(warnings, config.Problem{Key: p.Workload.Place() + ": " + strings.Join(names, ", "),
 				Message: "not checked, as the manifest has no value; add the ConfigMap or the Secret that has it"})
 		}
 	}
@@ -275,7 +275,7 @@ func needed(m *manifest.Manifest, providers []secretsprovider.Provider) (notes [
 		for _, c := range w.Containers {
 			for _, name := range slices.Sorted(maps.Keys(c.Needs)) {
 				if who, is := removing[name]; is {
-					notes = append(notes, config.Problem{Key: w.String() + ": container " + c.Name, Message: fmt.Sprintf(
+					notes = append(notes, config.Problem{Key: w.Place() + ": container " + c.Name, Message: fmt.Sprintf(
 						"%s needs a key of the Secret %q; if the key's variable is deleted in Conjur, %s, and the container cannot start again; before, the key stayed with an empty value; optional: true lets it start", c.Needs[name], name, who)})
 				}
 			}

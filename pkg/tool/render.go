@@ -128,7 +128,7 @@ func (t *Tool) renderSecrets(ctx context.Context) error {
 		named.Key = targets.Key(s.String()) // it names the source
 		expanded := o.expand([]*targets.Target{&named})[0]
 		for _, w := range expanded.Secret.LeftOut {
-			t.line("warning", config.Problem{Key: s.String(), Message: w})
+			t.line("warning", config.Problem{Key: s.Place(), Message: w})
 		}
 		ts, owners = append(ts, expanded), append(owners, i)
 	}
@@ -154,7 +154,7 @@ func (t *Tool) printSecrets(secrets []readSecret, data []map[string][]byte) erro
 	for i, s := range secrets {
 		document, err := s.WithData(data[i])
 		for _, e := range joined.Errors(err) {
-			errs = append(errs, problem(s.String(), targets.Fault{Place: "data", Why: e.Error()}))
+			errs = append(errs, problem(s.Place(), targets.Fault{Place: "data", Why: e.Error()}))
 		}
 		documents = append(documents, string(document))
 	}

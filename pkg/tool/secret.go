@@ -35,13 +35,13 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 	for i, s := range m.Secrets {
 		secrets[i].Secret = s
 		if s.Label != "" && !s.Labelled {
-			v.Warnings = append(v.Warnings, problem(s.String(), targets.Fault{Place: targets.ManagedLabel, Why: fmt.Sprintf("the label is %q, and only \"true\" chooses the Secret", s.Label)}))
+			v.Warnings = append(v.Warnings, problem(s.Place(), targets.Fault{Place: targets.ManagedLabel, Why: fmt.Sprintf("the label is %q, and only \"true\" chooses the Secret", s.Label)}))
 		}
 		if s.Similar != "" {
-			v.Warnings = append(v.Warnings, problem(s.String(), targets.Fault{Place: s.Similar, Why: "this label does not choose the Secret; did you mean " + targets.ManagedLabel + "?"}))
+			v.Warnings = append(v.Warnings, problem(s.Place(), targets.Fault{Place: s.Similar, Why: "this label does not choose the Secret; did you mean " + targets.ManagedLabel + "?"}))
 		}
 		if _, listed := named[s.Name]; s.Labelled && !managed(s) && !listed {
-			v.Errors = append(v.Errors, problem(s.String(), targets.Fault{Place: targets.ConjurMapKey, Why: "there is no such data key, and no group, though the label chooses the Secret; its keys are " + cmp.Or(strings.Join(s.Keys(), ", "), "none")}))
+			v.Errors = append(v.Errors, problem(s.Place(), targets.Fault{Place: targets.ConjurMapKey, Why: "there is no such data key, and no group, though the label chooses the Secret; its keys are " + cmp.Or(strings.Join(s.Keys(), ", "), "none")}))
 		}
 		if !managed(s) && !named[s.Name] {
 			continue
@@ -49,17 +49,17 @@ func readSecrets(m *manifest.Manifest, named map[string]bool) ([]readSecret, con
 		alone, listed := named[s.Name]
 		secrets[i].target = targetOf(s, alone || !listed && !s.Labelled)
 		for _, fault := range secrets[i].target.Secret.Faults {
-			v.Errors = append(v.Errors, problem(s.String(), fault))
+			v.Errors = append(v.Errors, problem(s.Place(), fault))
 		}
 		for _, w := range secrets[i].target.Secret.Warnings {
-			v.Warnings = append(v.Warnings, problem(s.String(), w))
+			v.Warnings = append(v.Warnings, problem(s.Place(), w))
 		}
 		delivered := kubesecrets.NamedKeys(secrets[i].target)
 		if set := slices.DeleteFunc(s.Keys(), func(key string) bool { return !delivered[key] }); len(set) > 0 {
-			v.Warnings = append(v.Warnings, problem(s.String(), targets.Fault{Place: strings.Join(set, ", "), Why: "both the manifest and Syncer set this data, so each deployment overwrites the values from Conjur; remove it from the manifest, or have Syncer create the Secret if its type requires it"}))
+			v.Warnings = append(v.Warnings, problem(s.Place(), targets.Fault{Place: strings.Join(set, ", "), Why: "both the manifest and Syncer set this data, so each deployment overwrites the values from Conjur; remove it from the manifest, or have Syncer create the Secret if its type requires it"}))
 		}
 		if s.Immutable {
-			v.Errors = append(v.Errors, problem(s.String(), targets.Fault{Place: "immutable", Why: "nothing can be put into a Secret that is immutable; remove it"}))
+			v.Errors = append(v.Errors, problem(s.Place(), targets.Fault{Place: "immutable", Why: "nothing can be put into a Secret that is immutable; remove it"}))
 		}
 	}
 	return secrets, v
@@ -98,7 +98,7 @@ func (s readSecret) checkGroups(texts *templates) (problems []config.Problem) {
 			err = render.Check(t, text)
 		}
 		for _, e := range joined.Errors(err) {
-			problems = append(problems, problem(s.String(), targets.Fault{Place: placeOf(t), Why: e.Error()}))
+			problems = append(problems, problem(s.Place(), targets.Fault{Place: placeOf(t), Why: e.Error()}))
 		}
 	}
 	return problems

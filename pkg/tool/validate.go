@@ -55,7 +55,7 @@ func (t *Tool) validate(connection bool) (config.Validation, error) {
 				continue // another image, named by --container
 			}
 			for _, u := range p.Unrunnable(p.Container.Image) {
-				v.Errors = append(v.Errors, config.Problem{Key: p.Workload.String() + ": " + u.Key, Message: u.Message})
+				v.Errors = append(v.Errors, config.Problem{Key: p.Workload.Place() + ": " + u.Key, Message: u.Message})
 			}
 		}
 		return v, nil

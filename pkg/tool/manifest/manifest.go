@@ -29,6 +29,8 @@ type Manifest struct {
 	// Roles are the objects of kind Role and ClusterRole with rules for Secrets, in their
 	// order.
 	Roles []*Role
+	// Skipped are the files of a folder that were not parsed.
+	Skipped []string
 
 	texts      []text
 	configMaps map[string]*corev1.ConfigMap // by name
@@ -125,10 +127,10 @@ type object struct {
 }
 
 // addData adds a ConfigMap, a Secret or a Role.
-func (m *Manifest) addData(_ int, o object) error {
+func (m *Manifest) addData(text int, o object) error {
 	switch o.Kind {
 	case "Secret":
-		return m.addSecret(o.node)
+		return m.addSecret(text, o.node)
 	case "Role", "ClusterRole":
 		return m.addRole(o.Kind, o.node)
 	case "ConfigMap":

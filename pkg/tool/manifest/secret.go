@@ -21,6 +21,8 @@ import (
 // Secret is an object of kind Secret. Only WithData shows its values, and no error does.
 type Secret struct {
 	Namespace, Name string // the namespace may be empty
+	Text            int    // the index of its text
+	File            string // its file, or ""
 	Map             bool   // it has the key conjur-map
 	// Annotations are the annotations of the Secret itself.
 	Annotations map[string]string
@@ -40,8 +42,11 @@ type Secret struct {
 // String is the kind and the name, such as "Secret/shop".
 func (s *Secret) String() string { return "Secret/" + s.Name }
 
+// Place is the file, if it is known, the kind and the name.
+func (s *Secret) Place() string { return withFile(s.File, s.String()) }
+
 // addSecret adds an object of kind Secret.
-func (m *Manifest) addSecret(node *yaml.Node) error {
+func (m *Manifest) addSecret(text int, node *yaml.Node) error {
 	var object metav1.ObjectMeta
 	var values struct { // any content is valid; decoded only when used
 		Data       map[string]yaml.Node
@@ -64,7 +69,7 @@ func (m *Manifest) addSecret(node *yaml.Node) error {
 		}
 	}
 	m.Secrets = append(m.Secrets, &Secret{
-		Namespace: object.Namespace, Name: object.Name, Map: stored || written, Annotations: object.Annotations,
+		Namespace: object.Namespace, Name: object.Name, Text: text, Map: stored || written, Annotations: object.Annotations,
 		Label: object.Labels[targets.ManagedLabel], Labelled: object.Labels[targets.ManagedLabel] == targets.ManagedValue, Immutable: values.Immutable, Similar: similar,
 		object: node, data: values.Data, stringData: values.StringData,
 	})

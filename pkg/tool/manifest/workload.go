@@ -16,6 +16,8 @@ import (
 // Workload is an object that creates Pods.
 type Workload struct {
 	Kind, Name string
+	// File is the file of the object, or "".
+	File string
 	// Annotations are the annotations of the Pod, which a provider reads, not those of
 	// the workload object.
 	Annotations map[string]string
@@ -39,6 +41,16 @@ type Workload struct {
 
 // String is the kind and the name, such as "Deployment/shop".
 func (w *Workload) String() string { return w.Kind + "/" + w.Name }
+
+// Place is the file, if it is known, the kind and the name.
+func (w *Workload) Place() string { return withFile(w.File, w.String()) }
+
+func withFile(file, object string) string {
+	if file == "" {
+		return object
+	}
+	return file + ": " + object
+}
 
 // ErrNoProvider is the error of Providers if the workload has no such container.
 var ErrNoProvider = errors.New("no container of a secrets provider")

@@ -116,7 +116,7 @@ func NotesOnSecret(s *manifest.Secret) (list []config.Problem) {
 	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
 		for _, prefix := range []string{"conjur.org/conjur-secrets-policy-path.", "conjur.org/secret-file-format."} {
 			if strings.HasPrefix(key, prefix) {
-				list = append(list, config.Problem{Key: fmt.Sprintf("%v: %s", s, key), Message: "counts for the data key of its group; it was ignored on a Secret before"})
+				list = append(list, config.Problem{Key: fmt.Sprintf("%s: %s", s.Place(), key), Message: "counts for the data key of its group; it was ignored on a Secret before"})
 			}
 		}
 	}
