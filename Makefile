@@ -9,7 +9,7 @@ SYNCER       = bin/syncer
 export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' go.mod)
 
 .DEFAULT_GOAL := help
-.PHONY: help build format test test-all test-node bench-node test-page test-clients test-alerts test-upgrade test-versions kube node image release lint scan bench soak demo play conformance
+.PHONY: help build format test test-all test-node bench-node test-page test-clients test-gitops test-alerts test-upgrade test-versions kube node image release lint scan bench soak demo play conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ test-alerts: kube ## Cause each alert, seen by a real Prometheus (Debian: the pa
 test-clients: ## Run the official Go client's own tests against conjurd, and the kubelet's parser on files (needs the Go module proxy)
 	cd test/clients && $(GO) vet ./... && $(GO) test -count=1 -v ./... $(value ARGS)
 
+test-gitops: kube ## Deploy Secrets with kubectl, Helm 3 and 4, Flux and Argo CD beside Syncer (needs the Go module proxy)
+	cd test/gitops && $(GO) vet ./... && SYNCER_KUBE="$$(GO="$(GO)" ../kube/build.sh)" $(GO) test -count=1 ./... $(value ARGS)
+
 test-page: ## Drive the status page in a real browser (Debian: installs chromium and npm); ARGS=-update writes its pictures
 	test/page/install.sh
 	@[ -f '$(AXE)' ] || npm install --silent --no-audit --no-fund --prefix '$(HOME)/.cache/syncer-axe' axe-core@4.14.1
@@ -86,7 +89,7 @@ format: ## Fail if gofmt would change a file
 
 # Of test/kube only the code of its own: the rest is Kubernetes as it was released, which
 # serves nobody but the tests.
-CHECKED = . keyset deploy/tools deploy/examples/keysets test/page test/clients test/kube/plane
+CHECKED = . keyset deploy/tools deploy/examples/keysets test/page test/clients test/gitops test/kube/plane
 TAGS    = -tags=long,node,prometheus,upgrade
 
 # Without -asserts: a switch over the types of an error is how an error's tree is walked.
