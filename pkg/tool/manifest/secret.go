@@ -43,7 +43,7 @@ type Secret struct {
 func (s *Secret) String() string { return "Secret/" + s.Name }
 
 // Place is the file, if it is known, the kind and the name.
-func (s *Secret) Place() string { return withFile(s.File, s.String()) }
+func (s *Secret) Place() string { return strings.TrimPrefix(s.File+": "+s.String(), ": ") }
 
 // addSecret adds an object of kind Secret.
 func (m *Manifest) addSecret(text int, node *yaml.Node) error {

@@ -43,14 +43,7 @@ type Workload struct {
 func (w *Workload) String() string { return w.Kind + "/" + w.Name }
 
 // Place is the file, if it is known, the kind and the name.
-func (w *Workload) Place() string { return withFile(w.File, w.String()) }
-
-func withFile(file, object string) string {
-	if file == "" {
-		return object
-	}
-	return file + ": " + object
-}
+func (w *Workload) Place() string { return strings.TrimPrefix(w.File+": "+w.String(), ": ") }
 
 // ErrNoProvider is the error of Providers if the workload has no such container.
 var ErrNoProvider = errors.New("no container of a secrets provider")
