@@ -32,9 +32,10 @@ test-node: ## Run Syncer in real Pods, on a kubelet of its own (Linux, root; Deb
 	test/node/install.sh
 	$(NODE_TEST) ./test/node $(value ARGS)
 
-bench-node: ## Measure how soon applications start in real Pods, and what an idle sidecar costs
+bench-node: ## Measure how soon applications start and restart in real Pods, and what an idle sidecar costs
 	test/node/install.sh
 	$(NODE_TEST) -run '^$$' -bench Start -benchtime 12x ./test/node
+	$(NODE_TEST) -run '^$$' -bench RestartInPlace -benchtime 10x ./test/node
 	$(NODE_TEST) -run '^$$' -bench Idle -benchtime 1x ./test/node
 
 PROMETHEUS_HOME = $(HOME)/.cache/syncer-prometheus
