@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"os"
 	"strings"
 	"testing"
@@ -112,6 +113,33 @@ func TestJWKS(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestJWKSOfPartsThatAreNoKeys names the part, and not its content.
+func TestJWKSOfPartsThatAreNoKeys(t *testing.T) {
+	made := func(kind string) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte("geheim")}))
+	}
+	for _, c := range []struct {
+		format     targets.Format
+		part, text string
+		want       string
+	}{
+		{targets.FormatJWKS, "private", "geheim", `its part "private" is not in PEM`},
+		{targets.FormatJWKS, "private", made("PRIVATE KEY"), `its part "private" must be`},
+		{targets.FormatJWKSPublic, "public", made("PUBLIC KEY"), `its part "public" must be`},
+		{targets.FormatJWKSPublic, "crt", made("CERTIFICATE"), `its part "crt" must be`},
+		{targets.FormatJWKS, "crt", made("CERTIFICATE"), "it has no part key or private"},
+	} {
+		by := versions.Entry{At: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
+		set := versions.New("")
+		id := set.NewID(by.At)
+		set = set.Make(id, map[string]secret.Value{c.part: secret.New([]byte(c.text))}, false, by).Promote(id, by)
+		text, err := renderSet(t, c.format, "keys", "", set)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s of %s: %q, %v; want %q", c.format, c.part, text, err, c.want)
+		}
 	}
 }
 

@@ -120,4 +120,7 @@ func TestValuesAreBoundToTheirPlace(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
+	if err := s.Update(func(tx *Tx) error { _, err := tx.SetValue(b, []byte("three")); return err }); err == nil {
+		t.Error("a value that cannot be read is replaced without an error")
+	}
 }
