@@ -55,7 +55,7 @@ test-clients: ## Run the official Go client's own tests against conjurd, and the
 	cd test/clients && $(GO) vet ./... && $(GO) test -count=1 -v ./... $(value ARGS)
 
 test-gitops: kube ## Deploy Secrets with kubectl, Helm 3 and 4, Flux and Argo CD beside Syncer (needs the Go module proxy)
-	cd test/gitops && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && SYNCER_KUBE="$$(GO="$(GO)" ../kube/build.sh)" $(GO) test -count=1 ./... $(value ARGS)
+	cd $(APART) && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && SYNCER_KUBE="$$(GO="$(GO)" ../kube/build.sh)" $(GO) test -count=1 ./... $(value ARGS)
 
 test-page: ## Drive the status page in a real browser (Debian: installs chromium and npm); ARGS=-update writes its pictures
 	test/page/install.sh
@@ -89,9 +89,10 @@ format: ## Fail if gofmt would change a file
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 
 # Of test/kube only the code of its own: the rest is Kubernetes as it was released, which
-# serves nobody but the tests. test/gitops is checked by its own target, because the tools
-# that it imports take longer to compile than everything else.
+# serves nobody but the tests. APART is checked by the target that tests it, because the
+# tools that it imports take longer to compile than everything else.
 CHECKED = . keyset deploy/tools deploy/examples/keysets test/page test/clients test/kube/plane
+APART   = test/gitops
 TAGS    = -tags=long,node,prometheus,upgrade
 
 # Without -asserts: a switch over the types of an error is how an error's tree is walked.

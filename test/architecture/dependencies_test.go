@@ -41,7 +41,7 @@ func TestEachModuleUsesTheToolchain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer makefile.Close()
-	cmd := exec.Command("make", "-s", "-C", "../..", "-f", "-", "--eval", `variables: ; @echo "$$GOTOOLCHAIN" $(CHECKED)`, "variables")
+	cmd := exec.Command("make", "-s", "-C", "../..", "-f", "-", "--eval", `variables: ; @echo "$$GOTOOLCHAIN" $(CHECKED) $(APART)`, "variables")
 	cmd.Stdin = makefile
 	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=local", "MAKEFLAGS=--no-print-directory")
 	out, err := cmd.Output()
@@ -61,7 +61,7 @@ func TestEachModuleUsesTheToolchain(t *testing.T) {
 		}
 		dir, _ := filepath.Rel("../..", filepath.Dir(path))
 		if !slices.ContainsFunc(checked, func(at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }) {
-			t.Errorf("CHECKED of the Makefile omits %s", dir)
+			t.Errorf("CHECKED and APART of the Makefile omit %s", dir)
 		}
 		return err
 	})
