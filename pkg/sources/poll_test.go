@@ -436,6 +436,8 @@ func TestTheHeartBeatsAfterEventsAndWhereThereAreNone(t *testing.T) {
 					}
 					heart.mu.Unlock()
 				}
+				heart.mu.Lock()
+				defer heart.mu.Unlock()
 				if late != test.late || heart.looks < test.looks*98/100 || heart.looks > test.looks*102/100 {
 					t.Errorf("%d looks, want about %d; %d late beats, want %d", heart.looks, test.looks, late, test.late)
 				}
