@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -39,7 +40,8 @@ func watchChild() bool {
 	if err != nil {
 		panic(err)
 	}
-	w := c.WatchSecrets(kube.Selection{Namespace: args[1]}, nil, noting[*kube.Secret]{
+	// Short, because what a list has read may stay until a later one.
+	w := c.WatchSecrets(kube.Selection{Namespace: args[1], Interval: 2 * time.Second}, nil, noting[*kube.Secret]{
 		put:  func(s *kube.Secret) { fmt.Println(mapOf(s)) },
 		gone: func(_, name string) { fmt.Println("gone", name) },
 	})
