@@ -69,6 +69,10 @@ func TestRestartInPlaceFailsNoJob(t *testing.T) {
 	p.awaitPrinted("first")
 	w.set(map[string]string{"shop/password": "second"})
 	p.awaitPrinted("second")
+	p.await("one restart, which the status may show later", func(found *corev1.Pod) bool {
+		app := container(found, "app")
+		return app.RestartCount == 1 && app.State.Running != nil
+	})
 	if e := container(p.get(), "app").LastTerminationState.Terminated; e == nil || e.Reason != "RestartingAllContainers" {
 		t.Errorf("the application ended as %+v", e)
 	}
