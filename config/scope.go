@@ -157,8 +157,8 @@ func pointers[T any](list []T) (all []*T) {
 }
 
 // compareItems adds the differences between two lists of named items; a setting contains
-// the list. An item that is in only one list is
-// compared with none, an item without settings.
+// the list. An item that is in only one list is compared with none, an item without
+// settings.
 func compareItems[T any](d *Difference, list string, before, after []*T, none *T, name func(*T) string, faults func(*T) []string) {
 	s, _ := find(fileSettings(), list)
 	for i, item := range slices.Concat(before, after) {

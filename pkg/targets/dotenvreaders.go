@@ -76,8 +76,7 @@ var misreading = sync.OnceValue(func() map[string]*regexp.Regexp {
 })
 
 // MisreadsDotenv reports whether a known reader reads the written form of a value as
-// another value. The reader must be a known one, and the written form not
-// empty.
+// another value. The reader must be known, and the written form not empty.
 func MisreadsDotenv(reader string, written []byte) bool {
 	i := slices.IndexFunc(dotenvReaders, func(r dotenvReader) bool { return r.name == reader })
 	for at := 0; written[0] == '"' && at < len(written)-1; at++ {

@@ -18,12 +18,18 @@ type volumeFile struct{ volume, path string }
 
 // checkPod checks the parts of a Pod that must fit the settings of its provider.
 func checkPod(p secretsprovider.Provider) (v config.Validation) {
-	all := slices.Concat(p.Pod.Spec.InitContainers, p.Pod.Spec.Containers)
-	at := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == p.Container.Name })
+	all, at := containersOf(p)
 	if at < 0 || p.Config == nil {
 		return v
 	}
 	return both(checkFileKeys(p, all, at), checkRestartRule(p, all[at]))
+}
+
+// containersOf lists the containers of a provider's Pod in the order of their start. The
+// provider is all[at]; at is negative if it is not among them.
+func containersOf(p secretsprovider.Provider) (all []corev1.Container, at int) {
+	all = slices.Concat(p.Pod.Spec.InitContainers, p.Pod.Spec.Containers)
+	return all, slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == p.Container.Name })
 }
 
 func both(a, b config.Validation) config.Validation {
@@ -77,8 +83,7 @@ func checkFileKeys(p secretsprovider.Provider, all []corev1.Container, at int) (
 // variablesFrom lists the variables that containers of a provider's Pod read from the file of
 // a group, for each container.
 func variablesFrom(p secretsprovider.Provider, group string) (lines []string) {
-	all := slices.Concat(p.Pod.Spec.InitContainers, p.Pod.Spec.Containers)
-	at := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == p.Container.Name })
+	all, at := containersOf(p)
 	if at < 0 {
 		return nil
 	}

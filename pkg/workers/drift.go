@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -75,19 +76,16 @@ func (d *Drift) delays(key targets.Key, now time.Time) bool {
 	return true
 }
 
-func (d *Drift) endLocked(key targets.Key) {
-	if r := d.contests[key]; r != nil && r.count >= contestedFrom {
-		d.metrics.Contested(-1)
-		d.listener.Peace(key)
-	}
-	delete(d.contests, key)
-}
-
 // Forget drops a deleted Secret.
 func (d *Drift) Forget(key targets.Key) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.endLocked(key)
+	r := d.contests[key]
+	delete(d.contests, key)
+	d.mu.Unlock()
+	if r != nil && r.count >= contestedFrom {
+		d.metrics.Contested(-1)
+		d.listener.Peace(key)
+	}
 }
 
 // Settled counts the corrections, and schedules the next one.
@@ -153,27 +151,39 @@ func (d *Drift) Run(ctx context.Context) {
 	})
 }
 
-// due returns a Secret to correct now, or "", and the time until there may be another one.
+// due returns a Secret to correct now, or "", and the time until there may be another one. It
+// ends a contest whose time has come.
 func (d *Drift) due(now time.Time) (key targets.Key, wait time.Duration) {
+	key, peaceful, wait := d.take(now)
+	if peaceful {
+		d.Forget(key)
+		return "", wait
+	}
+	return key, wait
+}
+
+// take returns the Secret whose turn has come, if any, and whether it needed no correction
+// for an hour.
+func (d *Drift) take(now time.Time) (key targets.Key, peaceful bool, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key, wait, due := d.turns.Take(now)
 	r := d.contests[key]
 	switch {
 	case !due || r == nil: // forgotten
-		return "", wait
+		return "", false, wait
 	case now.Sub(r.last) >= peace:
-		d.endLocked(key)
-		return "", wait
+		return key, true, wait
 	}
 	d.turns.Put(key.Namespace(), key, r.last.Add(peace))
-	return key, wait
+	return key, false, wait
 }
 
 func (d *Drift) end() {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for key := range d.contests {
-		d.endLocked(key)
+	keys := slices.Collect(maps.Keys(d.contests))
+	d.mu.Unlock()
+	for _, key := range keys {
+		d.Forget(key)
 	}
 }
