@@ -16,13 +16,25 @@ import (
 func checkUsage(cmd *cobra.Command, args []string) error {
 	least, most := arguments(cmd.Use)
 	var lacking []string
+	var eager string // a flag that took the next flag for its value
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if repeatable, ok := f.Value.(pflag.SliceValue); ok {
+			values = repeatable.GetSlice()
+		}
+		for _, value := range values {
+			if f.Changed && namesFlag(cmd.Flags(), value) {
+				eager = fmt.Sprintf("--%s takes a value, and took %s", f.Name, value)
+			}
+		}
 		if f.Annotations[cobra.BashCompOneRequiredFlag] != nil && !f.Changed {
 			lacking = append(lacking, "--"+f.Name)
 		}
 	})
 	line := strings.TrimSuffix(cmd.CommandPath(), cmd.Name()) + cmd.Use
 	switch {
+	case eager != "":
+		return fmt.Errorf("%s; see %s --help", eager, cmd.CommandPath())
 	case len(args) > most && most == 0 && cmd.Flags().Lookup("file") != nil:
 		return fmt.Errorf("the argument %q is not for %s; files are named by flags, see --help", args[0], cmd.CommandPath())
 	case len(args) > most:
@@ -33,6 +45,14 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%s is missing; see %s --help", strings.Join(lacking, " and "), cmd.CommandPath())
 	}
 	return nil
+}
+
+// namesFlag reports whether a text is a flag, such as -f or --file.
+func namesFlag(flags *pflag.FlagSet, text string) bool {
+	if name, long := strings.CutPrefix(text, "--"); long {
+		return flags.Lookup(name) != nil
+	}
+	return len(text) == 2 && text[0] == '-' && flags.ShorthandLookup(text[1:]) != nil
 }
 
 // arguments returns how many arguments a usage line asks for. "..." ends the name of an
