@@ -30,6 +30,61 @@ func (b Brake) withDefaults() Brake {
 	return b
 }
 
+// takes reports whether the brake holds back for a tenant that a variable is gone, and
+// whose loss is the reason. That is the tenant's tally, if it lost most of the variables
+// that it uses itself. It is the identity's, if most tenants have lost most, and others
+// than the one that lost most have lost many. What another tenant names decides nothing:
+// neither living variables nor dead ones.
+func (b Brake) takes(t tallies, tenant string, n extent) (whose tally, held bool) {
+	if len(t.tenants) < 2 {
+		return t.tally, b.exceeded(t.count(n), t.all)
+	}
+	if of := t.tenants[tenant]; of != nil && b.exceeded(of.count(n), of.all) {
+		return *of, true
+	}
+	return t.tally, t.mass[n]
+}
+
+// isMass reports whether most tenants have lost most, and others than the one that lost
+// most have lost many.
+func (b Brake) isMass(t tallies, n extent) bool {
+	lost, sum, most := 0, 0, 0
+	for _, of := range t.tenants {
+		sum, most = sum+of.count(n), max(most, of.count(n))
+		if float64(of.count(n)) > b.Share*float64(of.all) {
+			lost++
+		}
+	}
+	return !b.Disabled && sum-most > b.Least && float64(lost) > b.Share*float64(len(t.tenants))
+}
+
+// takesAny returns for which tenants of a variable the brake holds back that it is gone,
+// and whose loss is the reason; nil if for none. A variable without a tenant has the one
+// without a name.
+func (b Brake) takesAny(t tallies, id string, n extent) (kept Use, whose tally) {
+	kept = Use{}
+	taken := false
+	tenants := t.uses[id]
+	if len(tenants) == 0 {
+		tenants = Use{"": true}
+	}
+	for tenant := range tenants {
+		of, held := b.takes(t, tenant, n)
+		if kept[tenant] = held; held {
+			whose, taken = of, true
+		}
+	}
+	if !taken {
+		return nil, whose
+	}
+	return kept, whose
+}
+
+// exceeded reports whether n of all variables are too many to go at once.
+func (b Brake) exceeded(n, all int) bool {
+	return !b.Disabled && n > b.Least && float64(n) > b.Share*float64(all)
+}
+
 // hold is a period in which variables that are marked as held do not get the
 // verdict Gone. It begins without an event while the state of most other variables
 // is unknown. It is announced after half of its time, or when most variables are
