@@ -93,11 +93,12 @@ func decodeMembers(text []byte) (ids []string) {
 // ignores an annotation of another form, and one that our field manager does not own.
 // Ownership proves nothing, because anybody may use the name of our field manager.
 func SetsOf(about metav1.ObjectMeta) (sets map[string]targets.DeliveredSet) {
-	owned, err := ownedFields(about.ManagedFields)
-	if err != nil || !owned.has("metadata", "annotations", targets.RotationAnnotation) {
+	text := about.Annotations[targets.RotationAnnotation]
+	if text == "" {
 		return nil
 	}
-	if json.Unmarshal([]byte(about.Annotations[targets.RotationAnnotation]), &sets) != nil {
+	owned, err := ownedFields(about.ManagedFields)
+	if err != nil || !owned.has("metadata", "annotations", targets.RotationAnnotation) || json.Unmarshal([]byte(text), &sets) != nil {
 		return nil
 	}
 	return sets

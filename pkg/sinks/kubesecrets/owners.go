@@ -113,6 +113,9 @@ func ourKeys(live *corev1.Secret, owned fieldTree, named map[string]bool) map[st
 // own. Omitting them from an apply would not remove them. In owners, 1 means that only
 // our apply owns a key.
 func notOursAlone(entries []metav1.ManagedFieldsEntry, keys []string) ([]string, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
 	owners := map[string]int{}
 	for _, e := range entries {
 		fields, err := parseFields(e)
@@ -180,14 +183,15 @@ func rivalsOf(live *corev1.Secret, e *secretEdit) []string {
 	var lastBy string
 	byField := map[string][]string{}
 	for _, entry := range live.ManagedFields {
-		fields, err := parseFields(entry)
-		switch {
-		case err != nil:
-			continue
-		case isOurs(entry):
+		if isOurs(entry) {
 			if entry.Time != nil && ours.Before(entry.Time) {
 				ours = *entry.Time
 			}
+			continue
+		}
+		fields, err := parseFields(entry)
+		switch {
+		case err != nil:
 			continue
 		case entry.Time != nil && !entry.Time.Before(&last):
 			last, lastBy = *entry.Time, entry.Manager
