@@ -10,7 +10,7 @@ import (
 )
 
 // TestBackupOfARunningServerCanBeServed takes a copy while the server serves,
-// and serves the copy with the same data key.
+// and serves the copy with the same data key. Copy and audit log are the owner's.
 func TestBackupOfARunningServerCanBeServed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -18,15 +18,24 @@ func TestBackupOfARunningServerCanBeServed(t *testing.T) {
 	if err := os.WriteFile(policy, []byte("- !variable a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	home, copied := filepath.Join(dir, "home"), filepath.Join(dir, "copy.db")
+	home, copied, audit := filepath.Join(dir, "home"), filepath.Join(dir, "copy.db"), filepath.Join(dir, "audit")
 	init := spawn(t, nil, "conjurd", "init", "--dir", home, "--policy", policy)
 	init.Exit(0)
-	serve := spawn(t, nil, "conjurd", "--dir", home, "--addr", "127.0.0.1:0", "--backup", copied)
+	serve := spawn(t, nil, "conjurd", "--dir", home, "--addr", "127.0.0.1:0", "--backup", copied, "--audit", audit)
 	eventually(t, "the server's address", func() bool { return len(serve.Lines("CONJUR_APPLIANCE_URL=")) == 1 })
 	serve.Signal(syscall.SIGUSR1)
 	eventually(t, "the backup", func() bool { return len(serve.Lines("backup written")) == 1 })
 	serve.Stop()
 
+	for _, name := range []string{copied, audit} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != 0o600 {
+			t.Errorf("%s has the mode %v", name, info.Mode())
+		}
+	}
 	if err := os.Rename(copied, filepath.Join(home, "data.db")); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -19,14 +20,25 @@ func TestTheTargetThatAProcessDiedOfIsRenderedLast(t *testing.T) {
 		found, _ := filepath.Glob(w.Path("status", ".rendering-*"))
 		return len(found)
 	}
-	p := w.start()
-	eventually(t, "the mark of a target that is rendered", func() bool { return marks() == 1 })
-	p.Signal(syscall.SIGKILL)
-	p.ExitCode()
-	if marks() != 1 || w.exists("secrets", "a.out") || w.exists("secrets", "b.out") {
-		t.Fatal("it was not killed while it rendered the first target")
+	written := func() bool { return w.exists("secrets", "a.out") || w.exists("secrets", "b.out") }
+	for { // a busy machine may look too late
+		p := w.start()
+		eventually(t, "the mark of a target that is rendered", func() bool { return marks() == 1 || written() })
+		p.Signal(syscall.SIGKILL)
+		p.ExitCode()
+		if marks() == 1 && !written() {
+			break
+		}
+		for _, folder := range []string{"secrets", "status"} {
+			left, _ := filepath.Glob(w.Path(folder, "*"))
+			for _, path := range left {
+				if err := os.RemoveAll(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 	}
-	p = w.start()
+	p := w.start()
 	eventually(t, "the other target", func() bool { return w.exists("secrets", "b.out") })
 	if w.exists("secrets", "a.out") {
 		t.Error("what the process had died of was rendered first")

@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -166,6 +167,14 @@ func TestSentinelFilesAreEmptyAndOpenToAll(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "status")
 	status, err := notify.NewStatus(dir)
 	must(t, err)
+	a, _ := of(status, "file/a")
+	a.Failed("file/a", errors.New("no"))
+	must(t, a.SayMissing())
+	info, err := os.Stat(filepath.Join(dir, notify.MissingFile))
+	must(t, err)
+	if info.Mode() != 0o644 {
+		t.Errorf("the names of missing targets have mode %v, want 0644", info.Mode())
+	}
 	must(t, status.SetProvided())
 	must(t, status.SetUpdated())
 	if given, err := status.Beat(); !given || err != nil {
@@ -178,7 +187,7 @@ func TestSentinelFilesAreEmptyAndOpenToAll(t *testing.T) {
 			t.Errorf("%s has %d bytes and mode %v, want 0 and 0666", name, info.Size(), info.Mode())
 		}
 	}
-	info, err := os.Stat(dir)
+	info, err = os.Stat(dir)
 	must(t, err)
 	if info.Mode() != fs.ModeDir|0o777 {
 		t.Errorf("the folder has mode %v, want 0777", info.Mode())

@@ -39,18 +39,63 @@ func TestBounds(t *testing.T) {
 		{"an anchor in itself", "- &a [ *a ]\n", "too long"},
 		{"memberships", "- !grant { roles: " + groups + ", members: *list }\n", "too long"},
 		{"permissions", "- !permit { roles: " + groups + ", privileges: [ a, b ], resources: *list }\n", "too long"},
-		{"an id", "- !variable x" + long + "\n", "has 2049 bytes"},
-		{"an id below a policy", "- !policy { id: p, body: [ !variable " + long + " ] }\n", "has 2050 bytes"},
-		{"a reference", "- !grant { role: !group x" + long + ", member: !user a }\n", "has 2049 bytes"},
-		{"an owner", "- !group { id: g, owner: !user x" + long + " }\n", "has 2049 bytes"},
-		{"a privilege", "- !permit { role: !user a, privileges: [ x" + long + " ], resource: !group g }\n", "privilege of 2049 bytes"},
 	} {
 		_, err := Parse(Namespace{Account: "dev"}, []byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 300 {
 			t.Errorf("%s: %.400v", c.name, err)
 		}
 	}
-	if _, err := Parse(Namespace{Account: "dev"}, []byte("- !variable "+long+"\n")); err != nil {
-		t.Errorf("an id of %d bytes: %v", maxID, err)
+}
+
+// TestBoundsOfIDs: an id counts with that of its policy.
+func TestBoundsOfIDs(t *testing.T) {
+	for name, text := range map[string]string{
+		"an id":                "- !variable %s\n",
+		"an id below a policy": "- !policy { id: p, body: [ !variable %s ] }\n",
+		"a reference":          "- !grant { role: !group %s, member: !user a }\n",
+		"an owner":             "- !group { id: g, owner: !user %s }\n",
+		"a privilege":          "- !permit { role: !user a, privileges: [ %s ], resource: !group g }\n",
+	} {
+		for size := maxID - 1; size <= maxID+1; size++ {
+			id, want := strings.Repeat("x", size), ""
+			if strings.Contains(text, "id: p") {
+				id = id[len("p/"):]
+			}
+			if size > maxID {
+				want = "2049 bytes"
+			}
+			_, err := Parse(Namespace{Account: "dev"}, fmt.Appendf(nil, text, id))
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s of %d bytes: %.400v", name, size, err)
+			}
+		}
+	}
+}
+
+// TestBoundsOfLists: the top list of statements has depth 0.
+func TestBoundsOfLists(t *testing.T) {
+	nested := func(text string) func(int) string {
+		return func(n int) string { return fmt.Sprintf(text, strings.Repeat("[", n), strings.Repeat("]", n)) }
+	}
+	for _, c := range []struct {
+		name string
+		text func(int) string
+		most int
+		want string
+	}{
+		{"statements", func(n int) string { return strings.Repeat("- []\n", n) }, maxItems, "too long"},
+		{"lists of statements", func(n int) string { return nested("- %s%s\n")(n) }, maxDepth, "nested too deeply"},
+		{"lists of roles", func(n int) string { return nested("- !grant { roles: %s !group a %s, member: !user b }\n")(n + 1) }, maxDepth, "nested too deeply"},
+		{"items of roles", func(n int) string {
+			return "- !grant { roles: [ !group a" + strings.Repeat(", []", n-1) + " ], member: !user b }\n"
+		}, maxItems, "too many items"},
+		{"lists in an annotation", func(n int) string { return nested("- !variable { id: v, annotations: { a: %s%s } }\n")(n + 1) }, maxDepth, "too long or nested too deeply"},
+	} {
+		for n := c.most - 1; n <= c.most+1; n++ {
+			_, err := Parse(Namespace{Account: "dev"}, []byte(c.text(n)))
+			if (err == nil) != (n <= c.most) || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%d %s: %.400v", n, c.name, err)
+			}
+		}
 	}
 }
