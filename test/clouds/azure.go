@@ -45,7 +45,7 @@ func (a *Azure) serve(w http.ResponseWriter, r *http.Request) {
 		a.login(w, r)
 	case strings.HasSuffix(r.URL.Path, "/oauth2/v2.0/token"):
 		reply(w, http.StatusBadRequest, map[string]any{"error": "invalid_tenant", "error_codes": []int{90002}})
-	case r.URL.Path == "/metadata/identity/oauth2/token":
+	case r.URL.Path == "/metadata/identity/oauth2/token" && r.Header.Get("Metadata") == "true" && r.FormValue("resource") == graphAPI:
 		reply(w, http.StatusOK, map[string]string{"access_token": *a.Token.Load(), "expires_in": "3599"})
 	case r.Header.Get("Authorization") != "Bearer "+*a.Token.Load():
 		reply(w, http.StatusUnauthorized, graph("InvalidAuthenticationToken"))
@@ -98,9 +98,17 @@ func (a *Azure) act(w http.ResponseWriter, r *http.Request, call string) {
 	}
 }
 
+// graphAPI is what a token of Azure is for.
+const graphAPI = "https://graph.microsoft.com"
+
 func (a *Azure) login(w http.ResponseWriter, r *http.Request) {
+	if r.FormValue("grant_type") != "client_credentials" || r.FormValue("scope") != graphAPI+"/.default" {
+		reply(w, http.StatusBadRequest, map[string]any{"error": "invalid_request", "error_codes": []int{900144}})
+		return
+	}
 	id, secretText := r.FormValue("client_id"), r.FormValue("client_secret")
-	good := id == a.Admin.ID && secretText == a.Admin.Secret || r.FormValue("client_assertion") == "federated"
+	good := id == a.Admin.ID && secretText == a.Admin.Secret ||
+		r.FormValue("client_assertion") == "federated" && r.FormValue("client_assertion_type") == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 	for _, k := range a.seen() {
 		good = good || id == a.Application && k.Secret == secretText && a.use(k.ID, func(Key) bool { return true })
 	}
@@ -117,5 +125,7 @@ func (a *Azure) login(w http.ResponseWriter, r *http.Request) {
 
 // SignIn logs in with a client secret, as an application does.
 func (a *Azure) SignIn(secretText string) error {
-	return post(a.URL+"/"+a.Tenant+"/oauth2/v2.0/token", url.Values{"client_id": {a.Application}, "client_secret": {secretText}})
+	return post(a.URL+"/"+a.Tenant+"/oauth2/v2.0/token", url.Values{
+		"grant_type": {"client_credentials"}, "scope": {graphAPI + "/.default"}, "client_id": {a.Application}, "client_secret": {secretText},
+	})
 }

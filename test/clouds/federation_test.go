@@ -2,9 +2,13 @@ package clouds
 
 import (
 	"encoding/json"
+	"io"
+	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,13 +26,18 @@ func TestAnIdentityOfAnotherIssuer(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/v1/token":
-				if r.FormValue("audience") != pool || r.FormValue("subject_token") != "of the Pod" || r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange" {
+				_ = r.ParseForm()
+				if !maps.EqualFunc(r.Form, url.Values{
+					"audience": {pool}, "subject_token": {"of the Pod"}, "subject_token_type": {"urn:ietf:params:oauth:token-type:jwt"}, "scope": {googleScope},
+					"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "requested_token_type": {"urn:ietf:params:oauth:token-type:access_token"},
+				}, slices.Equal) {
 					reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_target"})
 					return
 				}
 				reply(w, http.StatusOK, map[string]any{"access_token": "exchanged", "expires_in": 3600, "token_type": "Bearer"})
 			case account:
-				if r.Header.Get("Authorization") != "Bearer exchanged" {
+				body, _ := io.ReadAll(r.Body)
+				if r.Header.Get("Authorization") != "Bearer exchanged" || string(body) != `{"lifetime":"3600s","scope":["`+googleScope+`"]}` {
 					reply(w, http.StatusForbidden, google("PERMISSION_DENIED"))
 					return
 				}

@@ -57,11 +57,17 @@ func (g *GCP) Renew() {
 	g.Token.Store(&token)
 }
 
+// What a token of Google is asked from, and what it is for.
+const (
+	googleTokens = "https://oauth2.googleapis.com/token"
+	googleScope  = "https://www.googleapis.com/auth/cloud-platform"
+)
+
 // File returns key.json of a key.
 func (g *GCP) File(k Key) []byte {
 	file, err := json.Marshal(map[string]string{
 		"type": "service_account", "project_id": "acme", "private_key_id": k.ID, "private_key": k.Secret,
-		"client_email": g.Account, "token_uri": "https://oauth2.googleapis.com/token",
+		"client_email": g.Account, "token_uri": googleTokens,
 	})
 	if err != nil {
 		panic(err)
@@ -107,7 +113,7 @@ func (g *GCP) act(w http.ResponseWriter, r *http.Request, below string) {
 	switch call := r.Method + " " + verb; {
 	case g.denies(call):
 		reply(w, http.StatusForbidden, google("PERMISSION_DENIED"))
-	case below == ":testIamPermissions":
+	case below == ":testIamPermissions" && r.Method == http.MethodPost:
 		reply(w, http.StatusOK, map[string]any{"permissions": []string{
 			"iam.serviceAccountKeys.create", "iam.serviceAccountKeys.delete", "iam.serviceAccountKeys.disable", "iam.serviceAccountKeys.list"}})
 	case below == "/keys" && r.Method == http.MethodGet:
@@ -155,8 +161,11 @@ func (g *GCP) activities(w http.ResponseWriter, r *http.Request) {
 // exchange gives a token for a signed assertion.
 func (g *GCP) exchange(w http.ResponseWriter, r *http.Request) {
 	var id string
-	assertion := r.FormValue("assertion")
-	_, err := jwt.Parse(assertion, func(t *jwt.Token) (any, error) {
+	var claims struct {
+		jwt.RegisteredClaims
+		Scope string
+	}
+	_, err := jwt.ParseWithClaims(r.FormValue("assertion"), &claims, func(t *jwt.Token) (any, error) {
 		id, _ = t.Header["kid"].(string)
 		for _, k := range g.seen() {
 			if k.ID == id {
@@ -165,8 +174,8 @@ func (g *GCP) exchange(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		return nil, fmt.Errorf("no key %s", id)
-	}, jwt.WithTimeFunc(g.Now), jwt.WithIssuedAt(), jwt.WithIssuer(g.Account), jwt.WithExpirationRequired(), jwt.WithLeeway(10*time.Second))
-	if err != nil || !g.use(id, func(Key) bool { return true }) {
+	}, jwt.WithTimeFunc(g.Now), jwt.WithIssuedAt(), jwt.WithIssuer(g.Account), jwt.WithAudience(googleTokens), jwt.WithExpirationRequired(), jwt.WithLeeway(10*time.Second))
+	if err != nil || r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || claims.Scope != googleScope || !g.use(id, func(Key) bool { return true }) {
 		reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant", "error_description": "it quotes the assertion"})
 		return
 	}
@@ -186,13 +195,13 @@ func (g *GCP) SignIn(file []byte) error {
 	if err != nil {
 		return err
 	}
-	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": g.Account, "iat": g.Now().Unix(), "exp": g.Now().Add(time.Minute).Unix()})
+	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": g.Account, "aud": googleTokens, "scope": googleScope, "iat": g.Now().Unix(), "exp": g.Now().Add(time.Minute).Unix()})
 	token.Header["kid"] = has.ID
 	assertion, err := token.SignedString(private)
 	if err != nil {
 		return err
 	}
-	return post(g.URL+"/token", url.Values{"assertion": {assertion}})
+	return post(g.URL+"/token", url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}})
 }
 
 // post sends a form, and returns an error unless the answer is 200.
