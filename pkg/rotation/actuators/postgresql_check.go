@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -18,7 +18,7 @@ import (
 // users.
 type rights struct {
 	admin                         string
-	version                       string // as server_version_num: 150019
+	version                       int // as server_version_num: 150019
 	superuser, createRole, signal bool
 	users                         []roleRights
 }
@@ -98,7 +98,11 @@ func (p *PostgreSQL) rights(ctx context.Context, conn *pgconn.PgConn) (r rights,
 	}
 	yes := func(text string) bool { return text == "t" }
 	for _, row := range rows {
-		r = rights{admin: row[0], version: row[1], superuser: yes(row[2]), createRole: yes(row[3]), signal: yes(row[4])}
+		version, err := strconv.Atoi(row[1])
+		if err != nil {
+			return r, errors.New("the server's version is not a number")
+		}
+		r = rights{admin: row[0], version: version, superuser: yes(row[2]), createRole: yes(row[3]), signal: yes(row[4])}
 	}
 	for _, name := range p.Users {
 		u := roleRights{name: name}
@@ -144,7 +148,7 @@ func (r rights) missing(endSessions bool) (problems []error) {
 			continue
 		case u.superuser && !r.superuser:
 			wrong("%s is a superuser, whom %s may not change: ALTER ROLE %s NOSUPERUSER", u.name, r.admin, name)
-		case strings.Compare(r.version, "160000") >= 0 && !r.superuser && !u.admin:
+		case r.version >= 160000 && !r.superuser && !u.admin:
 			wrong("%s may not change %s: GRANT %s TO %s WITH ADMIN OPTION", r.admin, u.name, name, admin)
 		}
 		switch {

@@ -73,7 +73,7 @@ func TestCheckSaysHowToConnect(t *testing.T) {
 
 // From PostgreSQL 16 on CREATEROLE alone does not do.
 func TestCheckWantsTheAdminOption(t *testing.T) {
-	r := rights{admin: "syncer", version: "160004", createRole: true, users: []roleRights{
+	r := rights{admin: "syncer", version: 160000, createRole: true, users: []roleRights{
 		{name: "shop_a", exists: true, role: "shop", member: true, admin: true},
 		{name: "shop_b", exists: true, role: "shop", member: true},
 	}}
@@ -81,8 +81,9 @@ func TestCheckWantsTheAdminOption(t *testing.T) {
 	if problems := r.missing(false); len(problems) != 1 || problems[0].Error() != want {
 		t.Errorf("it says %q", problems)
 	}
-	r.version = "150019"
-	if problems := r.missing(false); len(problems) != 0 {
-		t.Errorf("of version 15 it says %q", problems)
+	for _, r.version = range []int{159999, 90624} {
+		if problems := r.missing(false); len(problems) != 0 {
+			t.Errorf("of version %d it says %q", r.version, problems)
+		}
 	}
 }
