@@ -39,11 +39,8 @@ func (l *loader) node(cfg *Config) {
 // nodeSecrets adds the node-specific variables to the entries of a group.
 func (l *loader) nodeSecrets(t *targets.Target, g item, cfg *Config) {
 	val := g["nodeSecrets"]
-	choice, err := definitions.ParseNodeSecrets(val.text)
-	if !val.set || val.bad || err != nil { // reported already
-		return
-	}
-	if !choice.All && len(choice.Aliases) == 0 {
+	choice, _ := definitions.ParseNodeSecrets(val.text) // its error was reported already
+	if val.bad || !choice.All && len(choice.Aliases) == 0 {
 		return
 	}
 	l.ofNode = true

@@ -192,12 +192,8 @@ func (s *Server) Close() error {
 	return errors.Join(s.store.Close(), s.removeTemp())
 }
 
-func (s *Server) removeTemp() error {
-	if s.temp == "" {
-		return nil
-	}
-	return os.RemoveAll(s.temp)
-}
+// removeTemp removes temporary data. For an empty path, RemoveAll does nothing.
+func (s *Server) removeTemp() error { return os.RemoveAll(s.temp) }
 
 // Account returns the account that the server was opened with.
 func (s *Server) Account() string { return s.opt.Account }
