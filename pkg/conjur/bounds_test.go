@@ -45,6 +45,14 @@ func TestBoundsOfPauses(t *testing.T) {
 			}
 		})
 	}
+	synctest.Test(t, func(t *testing.T) { // a shorter pause ends none that is longer
+		var g gate
+		g.pause(503, "200")
+		longer := g.until
+		if g.pause(429, "1"); g.status != 503 || g.until != longer {
+			t.Errorf("a pause of status %d ends after %v", g.status, time.Until(g.until))
+		}
+	})
 	for less := time.Duration(-1); less <= 1; less++ {
 		synctest.Test(t, func(t *testing.T) {
 			g := gate{status: 429, until: time.Now().Add(time.Minute)}

@@ -26,8 +26,9 @@ const cloudPolicy = `
   - !permit { role: !group apps, privileges: [read, authenticate], resource: !webservice }
 - !host { id: vm, annotations: { authn-azure/subscription-id: sub, authn-azure/resource-group: rg, authn-azure/other/resource-group: no, authn-gcp/project-id: p1 } }
 - !host { id: both, annotations: { authn-azure/subscription-id: sub, authn-azure/resource-group: rg, authn-azure/user-assigned-identity: mine, authn-azure/system-assigned-identity: oid-1 } }
+- !host { id: given, annotations: { authn-azure/subscription-id: sub, authn-azure/resource-group: rg, authn-azure/user-assigned-identity: mine } }
 - !host { id: far, restricted_to: [ 10.1.1.1 ], annotations: { authn-azure/subscription-id: sub, authn-azure/resource-group: rg } }
-- !grant { role: !group conjur/authn-azure/prod/apps, members: [ !host vm, !host both, !host far ] }
+- !grant { role: !group conjur/authn-azure/prod/apps, members: [ !host vm, !host both, !host given, !host far ] }
 - !grant { role: !group conjur/authn-gcp/apps, member: !host vm }
 `
 
@@ -52,6 +53,8 @@ func TestHostsInClouds(t *testing.T) {
 		status      int
 	}{
 		"a machine":                       {onAzure + "vm", issuer.Token(machine), 200},
+		"an assigned identity":            {onAzure + "given", issuer.Token(azure("/resourcegroups/rg/providers/Microsoft.ManagedIdentity/userAssignedIdentities/mine")), 200},
+		"another assigned identity":       {onAzure + "given", issuer.Token(azure("/resourcegroups/rg/providers/Microsoft.ManagedIdentity/userAssignedIdentities/other")), 401},
 		"annotations for both identities": {onAzure + "both", issuer.Token(machine), 401},
 		"another address":                 {onAzure + "far", issuer.Token(machine), 401},
 		"another group":                   {onAzure + "vm", issuer.Token(azure("/resourcegroups/x/providers/A/B/C")), 401},

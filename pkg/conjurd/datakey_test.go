@@ -2,6 +2,7 @@ package conjurd
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"io/fs"
@@ -63,4 +64,40 @@ func TestBadDataKeys(t *testing.T) {
 	if _, err := DataKey("", true); err == nil {
 		t.Error("a key from nowhere")
 	}
+}
+
+// TestAnInterruptedRekeyKeepsBothKeys: without the old one, the data would be lost. A key
+// of the environment leaves the file as it is.
+func TestAnInterruptedRekeyKeepsBothKeys(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "key")
+	made, err := DataKey(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, Options{Data: filepath.Join(dir, "data"), DataKey: made, Create: true})
+	loadRoot(t, s, "- !variable a\n")
+	if err := AddDataKey(path); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func(name string) {
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: the file has changed, %v", name, err)
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if rekeyed, err := s.Rekey(ended, path); rekeyed || !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %t, %v", rekeyed, err)
+	}
+	keep("interrupted")
+	t.Setenv(DataKeyEnv, strings.TrimSpace(string(want)))
+	if rekeyed, err := s.Rekey(t.Context(), path); !rekeyed || err != nil {
+		t.Errorf("with keys of the environment: %t, %v", rekeyed, err)
+	}
+	keep("with keys of the environment")
 }

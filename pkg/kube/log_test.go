@@ -15,7 +15,7 @@ func TestAnObjectInALogLineIsNotPrinted(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
 	log := newLogger(zap.New(core)).WithValues("held", &corev1.Secret{StringData: map[string]string{"k": "canary"}})
 	secret := corev1.Secret{Data: map[string][]byte{"k": []byte("canary")}}
-	log.Error(errors.New("reset"), "Unable to understand watch event", "reflector", "secrets", "event", secret, "raw", []byte("canary"), "count", 7)
+	log.Error(errors.New("reset"), "Unable to understand watch event", "reflector", "secrets", "event", secret, "raw", []byte("canary"), "count", 7, "without a value")
 	log.Info("closed", "object", &secret)
 	lines := fmt.Sprint(logs.All())
 	for _, entry := range logs.All() {

@@ -108,3 +108,11 @@ func TestAll(t *testing.T) {
 		}
 	}
 }
+
+// TestVariables: each is once there, and none of an entry that stands for all.
+func TestVariables(t *testing.T) {
+	target := &Target{Entries: []Entry{{Alias: "k", Variable: "a"}, {Alias: "*", Variable: "app/*"}, {Alias: "l", Variable: "b"}, {Alias: "m", Variable: "a"}}}
+	if got := target.Variables(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("the variables are %q", got)
+	}
+}

@@ -380,3 +380,21 @@ func TestInboxAwaitsOneAtATime(t *testing.T) {
 		}
 	}
 }
+
+func TestReceiverSaysWhatCannotBeRead(t *testing.T) {
+	key, _ := workload(t, pod)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "client.pem")
+	if err := safefile.Replace(path+awaited, fingerprint(key)); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(dir) // a folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if status, err := (Receiver{Path: path, Scripts: testScripts(), Stdin: in}).Receive(); status == 0 || !errors.Is(err, unix.EISDIR) {
+		t.Errorf("status %d, %v", status, err)
+	}
+	wantAlone(t, path+awaited)
+}

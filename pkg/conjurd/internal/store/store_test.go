@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -189,5 +190,16 @@ func TestUpdateLeavesNoTraceOfAFailure(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAWriteThatFailsIsAnError: bbolt has no room for the key.
+func TestAWriteThatFailsIsAnError(t *testing.T) {
+	s, _ := open(t)
+	if err := s.Update(func(tx *Tx) error {
+		_, err := tx.SetValue("dev:variable:"+strings.Repeat("x", 1<<15), []byte("one"))
+		return err
+	}); err == nil {
+		t.Error("it was written")
 	}
 }
