@@ -25,6 +25,13 @@ func TestBoundsOfBodies(t *testing.T) {
 	}
 }
 
+// TestAnAddressThatIsNone is an error.
+func TestAnAddressThatIsNone(t *testing.T) {
+	if _, err := new(Client).authenticateRequest(Credential{URL: "https://conjur\n"}, nil); err == nil || strings.Contains(err.Error(), "conjur\n") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // TestBoundsOfPauses: a server is heard for five minutes, and each client adds up to half of
 // that.
 func TestBoundsOfPauses(t *testing.T) {

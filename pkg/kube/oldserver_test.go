@@ -86,6 +86,33 @@ func TestAHistoryThatIsGoneIsReadAnew(t *testing.T) {
 	}
 }
 
+// A history may also be gone when a watch is opened again.
+func TestAWatchOfAHistoryThatIsGoneIsReadAnew(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"Expired", "Gone"} {
+		gone := false
+		c := played(t, func(w http.ResponseWriter, r *http.Request, say func(string, ...any)) {
+			switch {
+			case r.URL.Query().Get("sendInitialEvents") == "": // a watch that goes on
+				gone = true
+				w.WriteHeader(http.StatusGone)
+				say(statusJSON, "too old resource version", reason, http.StatusGone)
+			case gone:
+				say(addedJSON, "b", 7)
+				say(bookmarkJSON, 7)
+				<-r.Context().Done()
+			default:
+				say(addedJSON, "a", 3)
+				say(bookmarkJSON, 3)
+				say(bookmarkJSON, 3)
+			}
+		})
+		h := hear()
+		running(t, c.WatchSecrets(kube.Selection{Namespace: "n"}, nil, h).Run)
+		h.expect(t, "put: a ", "gone: a", "put: b ")
+	}
+}
+
 func TestAnAPIServerThatDoesNotStreamListsIsAskedForOne(t *testing.T) {
 	t.Parallel()
 	c := played(t, func(w http.ResponseWriter, r *http.Request, say func(string, ...any)) {

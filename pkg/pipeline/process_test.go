@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/secretsync/syncer/config"
@@ -13,8 +14,8 @@ import (
 // comes to its end, though that could take it up.
 func TestAChangeCountsThatComesWhileAnotherEndsWhatRuns(t *testing.T) {
 	annotations := filepath.Join(t.TempDir(), "annotations")
-	write := func(address string) {
-		text := fmt.Sprintf("conjur.org/container-mode=\"sidecar\"\nconjur.org/secrets-destination=\"file\"\nconjur.org/authn-identity=\"host/x\"\nconjur.org/server-address=%q\nconjur.org/conjur-secrets.db=\"- app/db\"\n", address)
+	write := func(address string, more ...string) {
+		text := fmt.Sprintf("conjur.org/container-mode=\"sidecar\"\nconjur.org/secrets-destination=\"file\"\nconjur.org/authn-identity=\"host/x\"\nconjur.org/server-address=%q\nconjur.org/conjur-secrets.db=\"- app/db\"\n", address) + strings.Join(more, "")
 		if err := os.WriteFile(annotations, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -51,5 +52,9 @@ func TestAChangeCountsThatComesWhileAnotherEndsWhatRuns(t *testing.T) {
 	}
 	if next := s.begin(func() {}).config(); next.Server.Address != "127.0.0.1:8001" {
 		t.Errorf("what runs next serves probes at %s, want the one of the second change", next.Server.Address)
+	}
+	write("127.0.0.1:8001", "conjur.org/conjur-secrets.web=\"- app/web\"\nconjur.org/secret-file-format.web=\"none\"\n")
+	if cfg, err := s.load(nil); cfg == nil || err == nil {
+		t.Errorf("a target whose settings are not valid: %v, %v", cfg != nil, err)
 	}
 }

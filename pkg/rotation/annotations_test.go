@@ -1,6 +1,8 @@
 package rotation
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -181,4 +183,18 @@ func TestParseAnnotations(t *testing.T) {
 			t.Errorf("together they ask for %v", w)
 		}
 	}
+}
+
+// TestAnnotationsThatCannotBeReadAreNotNone: a failure is not a policy without them.
+func TestAnnotationsThatCannotBeReadAreNotNone(t *testing.T) {
+	if _, _, err := readWanted(t.Context(), unreadable{}, []string{"shop"}); err == nil || !strings.Contains(err.Error(), `the annotations of "shop": no answer`) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// unreadable is a server that does not answer.
+type unreadable struct{ Client }
+
+func (unreadable) Resource(context.Context, *conjur.Token, string) (conjur.Resource, conjur.Reading) {
+	return conjur.Resource{}, conjur.Reading{Err: errors.New("no answer")}
 }
