@@ -44,10 +44,13 @@ func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
 }
 
 // askAsides requests variables individually, but only some of those about which the
-// memory has an answer.
+// memory has an answer, and none whose answer is fresh.
 func (l *load) askAsides(ids []string) {
 	spare := asidesPerFetch
 	for _, id := range ids {
+		if l.memory.isFresh(id) {
+			continue
+		}
 		if l.memory.hasAnswer(id) {
 			if spare == 0 {
 				continue

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
@@ -205,6 +206,33 @@ func TestLargeBudgetIsNotSpentOnWhatIsGone(t *testing.T) {
 	}
 	wantFound(t, answers[ids[0]], "value of "+ids[0])
 	wantSuspect(t, answers[ids[99]])
+}
+
+// Many targets that need the same missing variable cost one request per second.
+func TestAnAnswerThatAVariableIsGoneIsUsedForASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := conjurtest.New()
+		d.Fill([]string{"app/there"})
+		c := serve(t, d, func(c *setup) { c.ConfirmAfter, c.Confirmations = 10*time.Second, 2 })
+		for _, step := range []struct {
+			wait time.Duration
+			asks int
+		}{{0, 1}, {0, 0}, {time.Second - 1, 0}, {1, 1 + 1 /* by a newer token */}, {9 * time.Second, 1}, {time.Second - 1, 0}} {
+			time.Sleep(step.wait)
+			d.Log()
+			answers := c.Fetch(t.Context(), []string{"app/gone", "app/there"})
+			wantFound(t, answers["app/there"], "value of app/there")
+			if a := answers["app/gone"]; a.Err == nil {
+				t.Errorf("got %v without an error", a.Verdict)
+			}
+			if n := conjurtest.Count(d.Log(), conjur.KindVariable); n != step.asks {
+				t.Errorf("after another %v: %d requests, want %d", step.wait, n, step.asks)
+			}
+		}
+		d.Set("app/gone", "back")
+		time.Sleep(1)
+		wantFound(t, fetch(t, c, "app/gone"), "back")
+	})
 }
 
 func TestAnswersTellWhichValuesCameTogether(t *testing.T) {

@@ -8,6 +8,10 @@ import (
 // mostTimes bounds the times of observations in a proof.
 const mostTimes = 10
 
+// freshTime is how long fetches use an answer that a variable is gone. Otherwise many
+// failing targets would spend the rate limit on equal answers, while others wait.
+const freshTime = time.Second
+
 // observation is one answer in which the server called a variable gone and
 // confirmed our identity. Reading.isEvidence in pkg/conjur lists the answers that count.
 type observation struct {
@@ -204,6 +208,15 @@ func (m *memory) tell(answers map[string]Answer) {
 			v.suspicion.told = true
 		}
 	}
+}
+
+// isFresh reports whether the server called a variable gone so recently that a fetch uses
+// that answer. It does not where each answer counts as evidence.
+func (m *memory) isFresh(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.vars[id]
+	return v != nil && v.suspicion != nil && time.Since(v.suspicion.seen) < min(freshTime, m.rules.ConfirmAfter)
 }
 
 // hasAnswer reports whether recall has an answer about a variable that is set aside.
