@@ -1,6 +1,8 @@
 package sources_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -252,6 +254,25 @@ func TestPrimingTellsWhatIsThereOnce(t *testing.T) {
 	changeSecret(t, ns, "b", func(s *corev1.Secret) { s.StringData = map[string]string{"conjur-map": "two"} })
 	running(t, s.Run) // tells only what is new since
 	expect(t, s.told, "defined b two")
+}
+
+func TestADroppedDefinitionThatCannotBeReadIsAnError(t *testing.T) {
+	ns := cluster.Namespace(t)
+	secret(t, ns, "a", map[string]string{"conjur-map": "one"})
+	allow(t, ns, "secrets", "get list watch")
+	s := watchedSecrets(t, ns, time.Hour)
+	s.Definitions = 1
+	running(t, s.Run)
+	expect(t, s.told, "defined a ")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := s.Reread(ended, ns, "a"); !errors.Is(err, context.Canceled) {
+		t.Errorf("it cannot be read: %v", err)
+	}
+	if err := s.Reread(t.Context(), ns, "a"); err != nil {
+		t.Error(err)
+	}
+	expect(t, s.told, "defined a one")
 }
 
 func TestPrimingOfNamedSecretsTellsTheMissingFromTheForbidden(t *testing.T) {
