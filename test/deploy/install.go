@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"strconv"
 	"testing"
@@ -50,21 +51,23 @@ func Connect(t testing.TB, config *rest.Config) *Cluster {
 // Version is the API server's, such as 1.36.
 func (c *Cluster) Version() string { return c.version.Major + "." + c.version.Minor }
 
-// NeedPolicies skips a test that creates a MutatingAdmissionPolicy if the API server is
-// older than 1.36, which has the kind's first stable version. A newer API server that lacks
-// the kind is a failure.
-func (c *Cluster) NeedPolicies(t testing.TB, objects []*unstructured.Unstructured) {
+// NeedSupport skips a test if the API server is older than 1.36, and the objects use what
+// Kubernetes has since then: a MutatingAdmissionPolicy, or a restart of all containers.
+func (c *Cluster) NeedSupport(t testing.TB, objects []*unstructured.Unstructured) {
 	t.Helper()
+	if minor, err := strconv.Atoi(c.version.Minor); err != nil || minor >= 36 {
+		return
+	}
 	for _, o := range objects {
-		kind := o.GroupVersionKind()
-		if _, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version); kind.Kind != "MutatingAdmissionPolicy" || err == nil {
-			continue
+		text, err := o.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
 		}
-		minor, err := strconv.Atoi(c.version.Minor)
-		if err != nil || minor >= 36 {
-			t.Fatalf("the API server %s does not know %s", c.version, kind)
+		for _, feature := range []string{"MutatingAdmissionPolicy", "RestartAllContainers"} {
+			if bytes.Contains(text, []byte(`"`+feature+`"`)) {
+				t.Skipf("the API server %s does not know %s of %s %s", c.version, feature, o.GetKind(), o.GetName())
+			}
 		}
-		t.Skipf("the API server %s does not know %s", c.version, kind)
 	}
 }
 
@@ -124,7 +127,7 @@ func (c *Cluster) Delete(ctx context.Context, o *unstructured.Unstructured) erro
 func (c *Cluster) Install(t testing.TB, r Release) {
 	t.Helper()
 	objects := r.Objects(t)
-	c.NeedPolicies(t, objects)
+	c.NeedSupport(t, objects)
 	for _, o := range objects {
 		made, err := c.Create(t.Context(), r.Namespace, o, false)
 		if err != nil {

@@ -112,7 +112,7 @@ func TestTheAPIServerTakesEveryObject(t *testing.T) {
 			ns, other := restricted(t), cluster.Namespace(t)
 			release := deploy.Release{Namespace: ns, Values: values(shape, ns, other)}
 			pods, all := 0, release.Objects(t)
-			objects.NeedPolicies(t, all)
+			objects.NeedSupport(t, all)
 			for _, o := range all {
 				if _, err := objects.Create(t.Context(), ns, o, true); err != nil {
 					t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
