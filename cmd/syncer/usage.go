@@ -17,16 +17,18 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 	least, most := arguments(cmd.Use)
 	var lacking []string
 	var eager string // a flag that took the next flag for its value
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}
 		if repeatable, ok := f.Value.(pflag.SliceValue); ok {
 			values = repeatable.GetSlice()
 		}
 		for _, value := range values {
-			if f.Changed && namesFlag(cmd.Flags(), value) {
+			if namesFlag(cmd.Flags(), value) {
 				eager = fmt.Sprintf("--%s takes a value, and took %s", f.Name, value)
 			}
 		}
+	})
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Annotations[cobra.BashCompOneRequiredFlag] != nil && !f.Changed {
 			lacking = append(lacking, "--"+f.Name)
 		}

@@ -154,7 +154,7 @@ func (d *Drift) Run(ctx context.Context) {
 // due returns a Secret to correct now, or "", and the time until there may be another one. It
 // ends a contest whose time has come.
 func (d *Drift) due(now time.Time) (key targets.Key, wait time.Duration) {
-	key, peaceful, wait := d.take(now)
+	key, peaceful, wait := d.takeTurn(now)
 	if peaceful {
 		d.Forget(key)
 		return "", wait
@@ -162,9 +162,9 @@ func (d *Drift) due(now time.Time) (key targets.Key, wait time.Duration) {
 	return key, wait
 }
 
-// take returns the Secret whose turn has come, if any, and whether it needed no correction
+// takeTurn returns the Secret whose turn has come, if any, and whether it needed no correction
 // for an hour.
-func (d *Drift) take(now time.Time) (key targets.Key, peaceful bool, wait time.Duration) {
+func (d *Drift) takeTurn(now time.Time) (key targets.Key, peaceful bool, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key, wait, due := d.turns.Take(now)

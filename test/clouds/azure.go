@@ -98,7 +98,7 @@ func (a *Azure) act(w http.ResponseWriter, r *http.Request, call string) {
 	}
 }
 
-// graphAPI is what a token of Azure is for.
+// graphAPI is the API that accepts the tokens of Azure.
 const graphAPI = "https://graph.microsoft.com"
 
 func (a *Azure) login(w http.ResponseWriter, r *http.Request) {

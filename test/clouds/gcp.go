@@ -57,7 +57,7 @@ func (g *GCP) Renew() {
 	g.Token.Store(&token)
 }
 
-// What a token of Google is asked from, and what it is for.
+// The address that issues the tokens of Google, and the scope of the tokens.
 const (
 	googleTokens = "https://oauth2.googleapis.com/token"
 	googleScope  = "https://www.googleapis.com/auth/cloud-platform"

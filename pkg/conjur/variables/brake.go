@@ -32,9 +32,9 @@ func (b Brake) withDefaults() Brake {
 
 // takes reports whether the brake holds back for a tenant that a variable is gone, and
 // whose loss is the reason. That is the tenant's tally, if it lost most of the variables
-// that it uses itself. It is the identity's, if most tenants have lost most, and others
-// than the one that lost most have lost many. What another tenant names decides nothing:
-// neither living variables nor dead ones.
+// that it uses itself. It is the identity's, if most tenants have lost most, and many
+// variables are lost even without the tenant that lost most. The variables that another
+// tenant names decide nothing, whether they live or not.
 func (b Brake) takes(t tallies, tenant string, n extent) (whose tally, held bool) {
 	if len(t.tenants) < 2 {
 		return t.tally, b.exceeded(t.count(n), t.all)
@@ -45,8 +45,8 @@ func (b Brake) takes(t tallies, tenant string, n extent) (whose tally, held bool
 	return t.tally, t.mass[n]
 }
 
-// isMass reports whether most tenants have lost most, and others than the one that lost
-// most have lost many.
+// isMass reports whether most tenants have lost most, and many variables are lost even
+// without the tenant that lost most.
 func (b Brake) isMass(t tallies, n extent) bool {
 	lost, sum, most := 0, 0, 0
 	for _, of := range t.tenants {
