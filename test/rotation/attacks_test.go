@@ -21,7 +21,7 @@ import (
 // sleeper is an actuator of a database that pauses before one of its calls, until it is
 // woken.
 type sleeper struct {
-	*actuators.PostgreSQL
+	*actuators.Turns
 	only               string // only calls with this name count; "": all do
 	at                 int64
 	acts               atomic.Int64
@@ -40,30 +40,30 @@ func (s *sleeper) act(name string, do func() error) error {
 }
 
 func (s *sleeper) Prepare(ctx context.Context, doc *versions.Document) (parts map[string]secret.Value, err error) {
-	err = s.act("prepare", func() error { parts, err = s.PostgreSQL.Prepare(ctx, doc); return err })
+	err = s.act("prepare", func() error { parts, err = s.Turns.Prepare(ctx, doc); return err })
 	return parts, err
 }
 
 func (s *sleeper) InUse(ctx context.Context, v versions.Version) (who []string, err error) {
-	err = s.act("inuse", func() error { who, err = s.PostgreSQL.InUse(ctx, v); return err })
+	err = s.act("inuse", func() error { who, err = s.Turns.InUse(ctx, v); return err })
 	return who, err
 }
 
 func (s *sleeper) Apply(ctx context.Context, v versions.Version) (minted map[string]secret.Value, err error) {
-	return nil, s.act("apply", func() error { _, err := s.PostgreSQL.Apply(context.WithoutCancel(ctx), v); return err })
+	return nil, s.act("apply", func() error { _, err := s.Turns.Apply(context.WithoutCancel(ctx), v); return err })
 }
 
 func (s *sleeper) Verify(ctx context.Context, v versions.Version) error {
-	return s.act("verify", func() error { return s.PostgreSQL.Verify(ctx, v) })
+	return s.act("verify", func() error { return s.Turns.Verify(ctx, v) })
 }
 
 func (s *sleeper) Revoke(ctx context.Context, v versions.Version) error {
-	return s.act("revoke", func() error { return s.PostgreSQL.Revoke(context.WithoutCancel(ctx), v) })
+	return s.act("revoke", func() error { return s.Turns.Revoke(context.WithoutCancel(ctx), v) })
 }
 
 // sleeperAt returns a sleeper that pauses before the call with this number.
-func sleeperAt(database *actuators.PostgreSQL, only string, at int64) *sleeper {
-	return &sleeper{PostgreSQL: database, only: only, at: at, asleep: make(chan struct{}), wake: make(chan struct{}), done: make(chan struct{})}
+func sleeperAt(database *actuators.Turns, only string, at int64) *sleeper {
+	return &sleeper{Turns: database, only: only, at: at, asleep: make(chan struct{}), wake: make(chan struct{}), done: make(chan struct{})}
 }
 
 // TestALeaderSleepsWhileAnotherRotatesTwice: a leader is suspended before a call to the
@@ -153,7 +153,7 @@ func TestAPrimaryThatIsBrokenByHandKeepsTheOldOne(t *testing.T) {
 	database := s.database(client, s.db.Addr)
 	shut := &gate{}
 	shut.open.Store(true)
-	tried := &sleeper{PostgreSQL: database}
+	tried := &sleeper{Turns: database}
 	run(t, s.rotator(client, tried, shut))
 	old := s.Idle("")
 	shut.open.Store(false)
@@ -275,7 +275,7 @@ func TestTheClockMoves(t *testing.T) {
 	var counted *sleeper
 	lead := func() (stop func()) { // with a separate token
 		client := s.as("rotates", "engine")
-		counted = &sleeper{PostgreSQL: s.database(client, s.db.Addr)}
+		counted = &sleeper{Turns: s.database(client, s.db.Addr)}
 		return run(t, s.rotator(client, counted, nil, func(c *rotation.Config) {
 			c.Sets[0].Policy.Keep, c.Watch = time.Hour, watch
 		}))

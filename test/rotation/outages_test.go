@@ -275,12 +275,12 @@ func fill(t *testing.T, dir string) (ballast string) {
 // disliked is a database that refuses the first passwords, because they equal the user's
 // name.
 type disliked struct {
-	*actuators.PostgreSQL
+	*actuators.Turns
 	left int // how many more passwords it refuses
 }
 
 func (d *disliked) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {
-	parts, err := d.PostgreSQL.Prepare(ctx, doc)
+	parts, err := d.Turns.Prepare(ctx, doc)
 	if err == nil && d.left > 0 {
 		d.left--
 		parts["password"] = parts["username"]

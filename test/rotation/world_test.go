@@ -105,9 +105,9 @@ func (s *shop) connect(host, version string) (*conjur.Client, error) {
 }
 
 // database is the actuator, at an address.
-func (s *shop) database(client *conjur.Client, address string) *actuators.PostgreSQL {
-	return &actuators.PostgreSQL{
-		Set: set, Addresses: []string{address + "/postgres"}, Users: s.users, Plain: true,
+func (s *shop) database(client *conjur.Client, address string) *actuators.Turns {
+	return &actuators.Turns{Set: set, Users: s.users, Server: &actuators.PostgreSQL{
+		Addresses: []string{address + "/postgres"}, Plain: true,
 		Admin: func(ctx context.Context) (secret.Value, error) {
 			values := client.Variable(ctx, "shop/admin", "")
 			if value, ok := values.Found["shop/admin"]; ok {
@@ -115,7 +115,7 @@ func (s *shop) database(client *conjur.Client, address string) *actuators.Postgr
 			}
 			return secret.Value{}, fmt.Errorf("the administrator's login: %w", values.Err)
 		},
-	}
+	}}
 }
 
 // rotator rotates the set without any wait but for its consumers, or as it is
@@ -142,7 +142,7 @@ func (s *shop) rotator(client *conjur.Client, actuator actuators.Actuator, consu
 
 // begun returns the engine's client, the database and the primary of a set that has
 // its first version. No engine runs.
-func (s *shop) begun(t *testing.T) (*conjur.Client, *actuators.PostgreSQL, versions.Version) {
+func (s *shop) begun(t *testing.T) (*conjur.Client, *actuators.Turns, versions.Version) {
 	t.Helper()
 	client := s.as("rotates", "engine")
 	database := s.database(client, s.db.Addr)

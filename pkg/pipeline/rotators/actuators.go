@@ -23,9 +23,9 @@ func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 	switch {
 	case set.PostgreSQL != nil:
 		p := set.PostgreSQL
-		return &actuators.PostgreSQL{
-			Set: set.Set, Addresses: p.Address, Users: p.Users, Admin: a.value(p.Admin),
-			Poolers: p.Pooler, EndSessions: p.EndSessions, CA: p.CA, Plain: p.Plain, Timeout: set.Timeout,
+		return &actuators.Turns{
+			Set: set.Set, Users: p.Users, EndSessions: p.EndSessions, Timeout: set.Timeout,
+			Server: &actuators.PostgreSQL{Addresses: p.Address, Admin: a.value(p.Admin), Poolers: p.Pooler, CA: p.CA, Plain: p.Plain},
 		}, "postgresql " + p.Address[0], nil
 	case set.APIKeys != nil:
 		return &actuators.APIKeys{ID: set.Set, Hosts: set.APIKeys.Hosts, Conjur: a.client, Set: a.current(set.Set)}, "conjur", nil

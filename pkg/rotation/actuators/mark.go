@@ -12,8 +12,8 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// mark is the record of a role's version in the role's comment: the fence, and the owner
-// of the version. The zero mark is below all others and has no owner.
+// mark is the record of a user's version beside the user: the fence, and the owner of the
+// version. The zero mark is below all others and has no owner.
 type mark struct {
 	version, fence string
 	state          string
@@ -33,7 +33,7 @@ const (
 	revoked  = "revoked"
 )
 
-// errStands means that a role must stay unchanged.
+// errStands means that a user must stay unchanged.
 var errStands = errors.New("it stays as it is")
 
 // A mark without the second pair of brackets has no owner, so it belongs to no set.
@@ -87,7 +87,7 @@ func (m mark) foreign(set string, doc *versions.Document) error {
 	return nil
 }
 
-// barred returns why a set may not give the role a version. The mark belongs to another
+// barred returns why a set may not give the user a version. The mark belongs to another
 // set or to a later state of this set. A "claim" allows the set to take over everything
 // marked before.
 func (m mark) barred(set string, doc *versions.Document) error {
@@ -112,7 +112,7 @@ func (m mark) of(set string, doc *versions.Document) mark {
 	return m
 }
 
-// inUse is 1 for a role with a version that somebody may use, else 0.
+// inUse is 1 for a user with a version that somebody may use, else 0.
 func inUse(m mark) int {
 	if m.state == accepted || m.state == revoking {
 		return 1
@@ -120,7 +120,7 @@ func inUse(m mark) int {
 	return 0
 }
 
-// accept returns the mark of a role that accepts v. It returns an error if the role
+// accept returns the mark of a user that accepts v. It returns an error if the user
 // carries a later fence or has refused this fence.
 func (m mark) accept(v versions.Version) (mark, error) {
 	if versions.Later(m.fence, v.Fence) || m.fence == v.Fence && m.state != accepted {
@@ -129,7 +129,7 @@ func (m mark) accept(v versions.Version) (mark, error) {
 	return markOf(v, accepted), nil
 }
 
-// refuse returns the mark of a role that refuses v in the given state. A role that
+// refuse returns the mark of a user that refuses v in the given state. A user that
 // carries another version under a later fence stays unchanged.
 func (m mark) refuse(v versions.Version, state string) (mark, error) {
 	switch {
@@ -141,8 +141,8 @@ func (m mark) refuse(v versions.Version, state string) (mark, error) {
 	return markOf(v, state), nil
 }
 
-// readmit returns the mark of a role that keeps v after all, although it was about to
-// refuse v. If somebody else has changed the role in the meantime, it stays unchanged.
+// readmit returns the mark of a user that keeps v after all, although it was about to
+// refuse v. If somebody else has changed the user in the meantime, it stays unchanged.
 func (m mark) readmit(v versions.Version) (mark, error) {
 	if m.owner = (owner{}); m == markOf(v, revoking) {
 		return markOf(v, accepted), nil

@@ -1,37 +1,24 @@
 package actuators
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/secretsync/syncer/internal/retry"
-	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// Parts of a login.
-const (
-	username = "username"
-	password = "password"
-)
-
-// PostgreSQL rotates the passwords of database roles, which take turns. Each role has one
-// version at a time, in the parts "username" and "password". The role's comment holds the
-// fence and names the owner of the version. The fields up to Admin are set.
+// PostgreSQL is a [Server] whose users are database roles. The role's comment holds the
+// mark. The fields up to Admin are set.
 type PostgreSQL struct {
-	Set string // the variable's id
 	// Addresses are host:port/database each. A host that starts with a slash is the
 	// folder of a socket. Every address must accept a login. Changes go to the address
 	// that is not a standby.
 	Addresses []string
-	Users     []string // two or more
 	// Admin returns the administrator's login, {"username":…,"password":…}. The role
 	// needs CREATEROLE and, from PostgreSQL 16 on, the ADMIN option for each user.
 	Admin func(context.Context) (secret.Value, error)
@@ -41,68 +28,42 @@ type PostgreSQL struct {
 	// stats_users.
 	Poolers []string
 
-	EndSessions bool   // end the sessions of a refused user; otherwise sessions block the refusal
-	CA          string // file with the trusted authorities; "": the system's
-	Plain       bool   // without TLS
-	// Timeout limits one transaction, a login, and the wait for ended sessions; 0 means
-	// 30 s.
-	Timeout time.Duration
+	CA    string // file with the trusted authorities; "": the system's
+	Plain bool   // without TLS
 }
 
-// Prepare returns the username of the next user. No user may have a version of another
-// set. A user that accepts no version comes first, because it is not in use.
-func (p *PostgreSQL) Prepare(ctx context.Context, doc *versions.Document) (map[string]secret.Value, error) {
-	marks, err := p.marks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if problems := p.barred(marks, doc); len(problems) > 0 {
-		return nil, errors.Join(problems...)
-	}
-	users := slices.SortedStableFunc(slices.Values(p.Users), func(a, b string) int {
-		return cmp.Compare(inUse(marks[a]), inUse(marks[b]))
-	})
-	user, err := turn(doc, username, users)
-	if err != nil {
-		return nil, err
-	}
-	uses, err := p.uses(ctx, user)
-	if err != nil {
-		return nil, err
-	}
-	if len(uses) > 0 {
-		return nil, fmt.Errorf("the next user %s has no version, but has open sessions: %s; end them first", user, strings.Join(uses, "; "))
-	}
-	return map[string]secret.Value{username: secret.New([]byte(user))}, nil
-}
-
-// Apply sets the password of the version's user and allows it to log in. Syncer sends a
-// verifier, so that no log of the database contains the password.
-func (p *PostgreSQL) Apply(ctx context.Context, v versions.Version) (map[string]secret.Value, error) {
-	text, err := verifier(v.Parts[password].Bytes())
-	if err != nil {
-		return nil, fmt.Errorf("version %s: %w: %w", v.ID, ErrRefused, err)
-	}
-	err = p.change(ctx, v, "LOGIN PASSWORD "+literal(text), func(m mark) (mark, error) {
-		if err := m.barred(p.Set, setOf(v)); err != nil {
-			return m, err
+// admit sets the password of a role and allows it to log in. Syncer sends a verifier, so
+// that no log of the database contains the password.
+func (p *PostgreSQL) admit(ctx context.Context, role string, password []byte, next func(mark) (mark, error)) error {
+	options := "LOGIN"
+	if password != nil {
+		text, err := verifier(password)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrRefused, err)
 		}
-		return m.accept(v)
-	})
-	if code(err) == undefinedObject {
-		return nil, fmt.Errorf("%w; create it: CREATE ROLE %s", err, identifier(user(v)))
+		options += " PASSWORD " + literal(text)
 	}
-	return nil, err
+	err := p.change(ctx, role, options, next)
+	if code(err) == undefinedObject {
+		return fmt.Errorf("%w; create it: CREATE ROLE %s", err, identifier(role))
+	}
+	return err
 }
 
-// Verify logs in at every address and requires SCRAM. If the server asks for no password,
+func (p *PostgreSQL) refuse(ctx context.Context, role string, next func(mark) (mark, error)) error {
+	err := p.change(ctx, role, "NOLOGIN", next)
+	if code(err) == undefinedObject {
+		return errStands
+	}
+	return err
+}
+
+// verify logs in at every address and requires SCRAM. If the server asks for no password,
 // a login proves nothing.
-func (p *PostgreSQL) Verify(ctx context.Context, v versions.Version) error {
-	ctx, cancel := within(ctx, p.Timeout)
-	defer cancel()
+func (p *PostgreSQL) verify(ctx context.Context, role string, password []byte) error {
 	var problems []error
 	for _, address := range p.Addresses {
-		problems = append(problems, p.logIn(ctx, login{Username: user(v), Password: v.Parts[password].Bytes()}, address))
+		problems = append(problems, p.logIn(ctx, login{Username: role, Password: password}, address))
 	}
 	return errors.Join(problems...)
 }
@@ -120,81 +81,6 @@ func (p *PostgreSQL) logIn(ctx context.Context, l login, address string) error {
 	return conn.Close(ctx)
 }
 
-// Revoke forbids the version's user to log in. If the user already has a version of
-// another set, the version is already refused. A session that still exists afterwards
-// began at the last moment. It is ended, or the user may log in again and Revoke fails.
-func (p *PostgreSQL) Revoke(ctx context.Context, v versions.Version) error {
-	refuse := func(state string) error {
-		return p.change(ctx, v, "NOLOGIN", func(m mark) (mark, error) {
-			if m.foreign(p.Set, setOf(v)) != nil {
-				return m, errStands
-			}
-			return m.refuse(v, state)
-		})
-	}
-	err := refuse(revoking)
-	switch {
-	case code(err) == undefinedObject, errors.Is(err, errStands):
-		return nil
-	case err != nil:
-		return err
-	}
-	if err := p.leave(ctx, v); err != nil {
-		again := p.change(ctx, v, "LOGIN", func(m mark) (mark, error) { return m.readmit(v) })
-		return errors.Join(fmt.Errorf("version %s is not revoked: %w", v.ID, err), unlessItStands(again))
-	}
-	return unlessItStands(refuse(revoked))
-}
-
-func unlessItStands(err error) error {
-	if errors.Is(err, errStands) {
-		return nil
-	}
-	return err
-}
-
-// leave returns when nobody is logged in, or returns an error if sessions remain.
-func (p *PostgreSQL) leave(ctx context.Context, v versions.Version) error {
-	ctx, cancel := within(ctx, p.Timeout)
-	defer cancel()
-	if !p.EndSessions {
-		uses, err := p.uses(ctx, user(v))
-		if err == nil && len(uses) > 0 {
-			err = errors.New(strings.Join(uses, "; "))
-		}
-		return err
-	}
-	for delays := (retry.Backoff{}).Start(); ; {
-		sessions, err := p.sessions(ctx, user(v))
-		switch {
-		case err != nil:
-			return err
-		case len(sessions) == 0:
-			return nil
-		}
-		if err := p.endSessions(ctx, user(v)); err != nil {
-			return err
-		}
-		select {
-		case <-time.After(delays.NextBackOff()):
-		case <-ctx.Done():
-			return fmt.Errorf("sessions do not end: %s", strings.Join(sessions, "; "))
-		}
-	}
-}
-
-// InUse returns the sessions and pooled clients of the version's user, unless EndSessions is set.
-func (p *PostgreSQL) InUse(ctx context.Context, v versions.Version) ([]string, error) {
-	if p.EndSessions {
-		return nil, nil
-	}
-	ctx, cancel := within(ctx, p.Timeout)
-	defer cancel()
-	return p.uses(ctx, user(v))
-}
-
-func user(v versions.Version) string { return string(v.Parts[username].Bytes()) }
-
 // uses returns the sessions of role at every address, and its logins at every pooler. A
 // pooler ends the sessions of a client that is idle, while the client stays logged in.
 func (p *PostgreSQL) uses(ctx context.Context, role string) ([]string, error) {
@@ -202,7 +88,7 @@ func (p *PostgreSQL) uses(ctx context.Context, role string) ([]string, error) {
 	if err != nil || len(p.Poolers) == 0 {
 		return found, err
 	}
-	admin, err := p.adminLogin(ctx)
+	admin, err := adminLogin(ctx, p.Admin)
 	if err != nil {
 		return nil, err
 	}

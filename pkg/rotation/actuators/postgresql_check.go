@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
 // rights are the privileges that the database reports for the administrator and the
@@ -31,14 +28,11 @@ type roleRights struct {
 	member           bool   // of that role
 }
 
-// Check returns all obstacles to a rotation, each with its fix. Obstacles are missing
-// rights, users that could not use each other's tables, users of another set, and
-// addresses that accept a wrong password.
-func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problems []error) {
-	ctx, cancel := within(ctx, p.Timeout)
-	defer cancel()
+// check finds missing rights, users that could not use each other's tables, and addresses
+// that accept a wrong password.
+func (p *PostgreSQL) check(ctx context.Context, users []string, endSessions bool) (problems []error) {
 	for _, address := range p.Addresses {
-		for _, name := range p.Users {
+		for _, name := range users {
 			err := p.guess(ctx, name, address)
 			if err != nil {
 				problems = append(problems, err)
@@ -49,7 +43,7 @@ func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problem
 		}
 	}
 	if len(problems) == 0 {
-		if _, err := p.uses(ctx, p.Users[0]); err != nil {
+		if _, err := p.uses(ctx, users[0]); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -58,15 +52,11 @@ func (p *PostgreSQL) Check(ctx context.Context, doc *versions.Document) (problem
 		return append(problems, err)
 	}
 	defer conn.Close(ctx)
-	r, err := p.rights(ctx, conn)
+	r, err := p.rights(ctx, conn, users)
 	if err != nil {
 		return append(problems, err)
 	}
-	marks, err := p.readMarks(ctx, conn)
-	if err != nil {
-		return append(problems, err)
-	}
-	return slices.Concat(problems, r.missing(p.EndSessions), p.barred(marks, doc))
+	return append(problems, r.missing(endSessions)...)
 }
 
 // guess tries a wrong password. It sends the settings of an administrator, which a pooler
@@ -91,7 +81,7 @@ func unreachable(err error) bool {
 	return errors.As(err, &failed) || errors.As(err, &distrusted) || refusesTLS(err)
 }
 
-func (p *PostgreSQL) rights(ctx context.Context, conn *pgconn.PgConn) (r rights, err error) {
+func (p *PostgreSQL) rights(ctx context.Context, conn *pgconn.PgConn, users []string) (r rights, err error) {
 	rows, err := query(ctx, conn, "SELECT current_user, pg_catalog.current_setting('server_version_num'), rolsuper, rolcreaterole, pg_catalog.pg_has_role('pg_signal_backend', 'MEMBER') FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user")
 	if err != nil {
 		return r, err
@@ -104,7 +94,7 @@ func (p *PostgreSQL) rights(ctx context.Context, conn *pgconn.PgConn) (r rights,
 		}
 		r = rights{admin: row[0], version: version, superuser: yes(row[2]), createRole: yes(row[3]), signal: yes(row[4])}
 	}
-	for _, name := range p.Users {
+	for _, name := range users {
 		u := roleRights{name: name}
 		rows, err := query(ctx, conn, `SELECT r.rolsuper, pg_catalog.pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION'), coalesce(o.rolname, ''), coalesce(pg_catalog.pg_has_role(r.oid, o.oid, 'MEMBER'), false)
 			FROM pg_catalog.pg_roles r LEFT JOIN LATERAL (

@@ -7,7 +7,7 @@ import (
 )
 
 // said returns what Check says.
-func said(t *testing.T, p *PostgreSQL) (lines []string) {
+func said(t *testing.T, p *roles) (lines []string) {
 	t.Helper()
 	for _, problem := range p.Check(t.Context(), setAtEnd) {
 		lines = append(lines, problem.Error())

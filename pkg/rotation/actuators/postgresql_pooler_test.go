@@ -12,7 +12,7 @@ import (
 func fileLine(name, password string) string { return fmt.Sprintf(`"%s" "%s"`, name, password) }
 
 // pooledDatabase has names that PgBouncer's settings can contain.
-func pooledDatabase(t *testing.T) (p *PostgreSQL, admin string) {
+func pooledDatabase(t *testing.T) (p *roles, admin string) {
 	t.Helper()
 	p = databaseOf(t, "pooled")
 	p.CA, p.Plain = "", true // as the pooler
@@ -39,8 +39,7 @@ func TestAClientOfAPoolerUsesItsLogin(t *testing.T) {
 					logins = append(logins, fileLine("asks", "asks"))
 				}
 				pooler := server.Bouncer(t, settings, logins...)
-				behind := *p
-				behind.Addresses = []string{pooler + "/postgres"}
+				behind := p.with(func(p *PostgreSQL) { p.Addresses = []string{pooler + "/postgres"} })
 				client := behind.session(t, first)
 				if _, err := query(t.Context(), client, "SELECT 1"); err != nil {
 					t.Fatal(err)
@@ -86,8 +85,7 @@ func TestAPoolWithAFixedUserUsesItsLogin(t *testing.T) {
 	apply(t, p, first)
 	pooler := server.Bouncer(t, "pool_mode = transaction\nstats_users = "+admin, fileLine(admin, adminPassword), fileLine("guest", "guest"),
 		fileLine("fixed", string(first.Parts[password].Bytes())))
-	behind := *p
-	behind.Addresses = []string{pooler + "/fixed"}
+	behind := p.with(func(p *PostgreSQL) { p.Addresses = []string{pooler + "/fixed"} })
 	conn, err := behind.open(t.Context(), login{Username: "guest", Password: text("guest")}, behind.Addresses[0])
 	good(t, err)
 	defer conn.Close(t.Context())

@@ -30,23 +30,37 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main(m, &server)) }
 
 const adminPassword = "admin's \\ password"
 
+// roles are the roles of a database who take turns.
+type roles struct {
+	*Turns
+	*PostgreSQL
+}
+
+// with returns the roles at a server with other settings.
+func (p *roles) with(change func(*PostgreSQL)) *roles {
+	turns, server := *p.Turns, *p.PostgreSQL
+	change(&server)
+	turns.Server = &server
+	return &roles{&turns, &server}
+}
+
 // database makes a database with an owner without login, an administrator with
 // CREATEROLE only, and two users. All have the test's name, quotes included.
-func database(t *testing.T) *PostgreSQL {
+func database(t *testing.T) *roles {
 	t.Helper()
 	return databaseOf(t, strings.ToLower(t.Name())+` "o'x\`)
 }
 
 // databaseOf is database with the names that begin with name.
-func databaseOf(t *testing.T, name string) *PostgreSQL {
+func databaseOf(t *testing.T, name string) *roles {
 	t.Helper()
-	p := &PostgreSQL{
-		Set: "shop/db", Addresses: []string{server.Addr + "/postgres"}, CA: server.CA,
-		Users: []string{name + " a", name + " b"},
+	p := &roles{&Turns{Set: "shop/db", Users: []string{name + " a", name + " b"}}, &PostgreSQL{
+		Addresses: []string{server.Addr + "/postgres"}, CA: server.CA,
 		Admin: func(context.Context) (secret.Value, error) {
 			return secret.New(fmt.Appendf(nil, `{"username":%q,"password":%q}`, name+" admin", adminPassword)), nil
 		},
-	}
+	}}
+	p.Server = p.PostgreSQL
 	owner, admin := identifier(name+" owner"), identifier(name+" admin")
 	sql := fmt.Sprintf("CREATE ROLE %s; CREATE ROLE %s LOGIN CREATEROLE PASSWORD %s;", owner, admin, literal(adminPassword))
 	for _, user := range p.Users {
@@ -66,7 +80,7 @@ func databaseOf(t *testing.T, name string) *PostgreSQL {
 var setAtEnd = &versions.Document{Identity: "ours", Versions: []versions.Version{{ID: "99991231t235959"}}}
 
 // version is one of the user in that place; its number is that of its second.
-func (p *PostgreSQL) version(place, second int) versions.Version {
+func (p *roles) version(place, second int) versions.Version {
 	id := time.Unix(int64(second), 0).UTC().Format("20060102t150405")
 	return versions.Version{ID: id, Fence: id, Set: setAtEnd, Parts: map[string]secret.Value{
 		username: secret.New([]byte(p.Users[place])),
@@ -74,7 +88,7 @@ func (p *PostgreSQL) version(place, second int) versions.Version {
 	}}
 }
 
-func apply(t *testing.T, p *PostgreSQL, v versions.Version) {
+func apply(t *testing.T, p *roles, v versions.Version) {
 	t.Helper()
 	if minted, err := p.Apply(t.Context(), v); err != nil || minted != nil {
 		t.Fatalf("apply: %v, %v", minted, err)
@@ -83,7 +97,7 @@ func apply(t *testing.T, p *PostgreSQL, v versions.Version) {
 
 // verified verifies a version, and waits for the end of that session: PostgreSQL ends it
 // after Verify has returned.
-func verified(t *testing.T, p *PostgreSQL, v versions.Version) {
+func verified(t *testing.T, p *roles, v versions.Version) {
 	t.Helper()
 	good(t, p.Verify(t.Context(), v))
 	proctest.Eventually(t, "the end of the session", func() bool {
@@ -107,7 +121,7 @@ func refused(t *testing.T, err error) {
 }
 
 // logIn begins a session that lasts until it is closed.
-func (p *PostgreSQL) session(t *testing.T, v versions.Version) *pgconn.PgConn {
+func (p *roles) session(t *testing.T, v versions.Version) *pgconn.PgConn {
 	t.Helper()
 	conn, err := p.open(t.Context(), login{Username: user(v), Password: v.Parts[password].Bytes()}, p.Addresses[0])
 	good(t, err)
@@ -286,8 +300,8 @@ func TestASessionThatSlippedInKeepsTheUser(t *testing.T) {
 // Who is about to let a user in again does not, if another one has revoked the
 // version for good meanwhile, or has made the next one of it.
 func TestAUserIsLetInAgainOnlyByWhoShutItOut(t *testing.T) {
-	first := (&PostgreSQL{Users: []string{"a"}}).version(0, 1)
-	later := (&PostgreSQL{Users: []string{"a"}}).version(0, 2)
+	first := (&roles{Turns: &Turns{Users: []string{"a"}}}).version(0, 1)
+	later := (&roles{Turns: &Turns{Users: []string{"a"}}}).version(0, 2)
 	for _, m := range []mark{markOf(first, revoked), markOf(first, accepted), markOf(later, revoking), markOf(later, accepted), {}} {
 		if is, err := m.readmit(first); is != m || !errors.Is(err, errStands) {
 			t.Errorf("%v becomes %v, %v", m, is, err)
@@ -313,7 +327,7 @@ func TestAUserThatIsGone(t *testing.T) {
 func TestASleeperInATransactionChangesNothing(t *testing.T) {
 	p := database(t)
 	first, second := p.version(0, 1), p.version(0, 2)
-	err := p.change(t.Context(), first, "LOGIN PASSWORD 'late'", func(m mark) (mark, error) {
+	err := p.change(t.Context(), user(first), "LOGIN PASSWORD 'late'", func(m mark) (mark, error) {
 		apply(t, p, second) // it waits for the sleeper to be cut off
 		return m.accept(first)
 	})
@@ -344,11 +358,9 @@ func TestNoCertificateNoLogin(t *testing.T) {
 	p := database(t)
 	first := p.version(0, 1)
 	apply(t, p, first)
-	trusting := *p
-	trusting.CA = ""
-	for name, p := range map[string]*PostgreSQL{
-		"an unknown authority": &trusting,
-		"another name":         {Addresses: []string{"localhost:" + p.port() + "/postgres"}, CA: p.CA, Admin: p.Admin},
+	for name, p := range map[string]*roles{
+		"an unknown authority": p.with(func(p *PostgreSQL) { p.CA = "" }),
+		"another name":         p.with(func(p *PostgreSQL) { p.Addresses = []string{"localhost:" + p.port() + "/postgres"} }),
 	} {
 		if err := p.Verify(t.Context(), first); err == nil || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("%s: %v", name, err)
@@ -357,14 +369,12 @@ func TestNoCertificateNoLogin(t *testing.T) {
 			t.Errorf("%s: apply: %v", name, err)
 		}
 	}
-	escaped := *p
-	escaped.CA = filepath.Join(t.TempDir(), "ca.crt")
+	escaped := p.with(func(p *PostgreSQL) { p.CA = filepath.Join(t.TempDir(), "ca.crt") })
 	good(t, os.WriteFile(escaped.CA, []byte(`-----BEGIN CERTIFICATE-----\nx`), 0o600))
 	if err := escaped.Verify(t.Context(), first); err == nil || !strings.Contains(err.Error(), escaped.CA+` has \n as two letters`) {
 		t.Errorf("a CA with escaped line breaks: %v", err)
 	}
-	plain := *p
-	plain.CA, plain.Plain = "", true
+	plain := p.with(func(p *PostgreSQL) { p.CA, p.Plain = "", true })
 	good(t, plain.Verify(t.Context(), first))
 }
 
@@ -396,7 +406,7 @@ func TestEveryAddressHasToAcceptALogin(t *testing.T) {
 func TestTheLoginIsCleared(t *testing.T) {
 	read := []byte(`{"username":"nobody","password":"canary-password"}`)
 	p := &PostgreSQL{Admin: func(context.Context) (secret.Value, error) { return secret.New(read), nil }}
-	admin, err := p.adminLogin(t.Context())
+	admin, err := adminLogin(t.Context(), p.Admin)
 	good(t, err)
 	if string(admin.Password) != "canary-password" || bytes.Contains(read, []byte("canary-password")) {
 		t.Errorf("the password is %q, and what was read is %q", admin.Password, read)

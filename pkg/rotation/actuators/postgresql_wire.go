@@ -23,7 +23,7 @@ import (
 
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/internal/certs"
-	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
 )
 
 // SQLSTATEs that count as a known outcome.
@@ -122,10 +122,7 @@ var errPooled = errors.New("a connection pooler answers here; " + namePooler)
 // The role is altered first. From then on nobody else can change it, so the comment that
 // is read next is still true at the end. A concurrent change of the role, from any
 // database, waits and then fails.
-func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options string, next func(mark) (mark, error)) error {
-	ctx, cancel := within(ctx, p.Timeout)
-	defer cancel()
-	role := user(v)
+func (p *PostgreSQL) change(ctx context.Context, role, options string, next func(mark) (mark, error)) error {
 	conn, err := p.primary(ctx)
 	if err != nil {
 		return err
@@ -138,42 +135,31 @@ func (p *PostgreSQL) change(ctx context.Context, v versions.Version, options str
 		begin, identifier(role), options, literal(role)))
 	switch {
 	case code(err) == invalidParameter, code(err) == invalidPassword:
-		return fmt.Errorf("role %s: %w: %w", role, ErrRefused, err)
+		return fmt.Errorf("%w: %w", ErrRefused, err)
 	case err != nil:
-		return fmt.Errorf("role %s: %w", role, err)
+		return err
 	case len(rows) != 1:
-		return fmt.Errorf("role %s does not exist; create it", role)
+		return errors.New("it does not exist; create it")
 	}
 	comment := rows[0][0]
 	is, err := next(readMark(comment))
 	if err != nil {
-		return fmt.Errorf("role %s: %w", role, err)
+		return err
 	}
-	is = is.of(p.Set, setOf(v))
 	if _, err = query(ctx, conn, fmt.Sprintf("COMMENT ON ROLE %s IS %s", identifier(role), literal(is.in(comment)))); err == nil {
 		_, err = query(ctx, conn, "COMMIT")
 	}
-	if err != nil {
-		return fmt.Errorf("role %s: %w", role, err)
-	}
-	return nil
+	return err
 }
 
-// marks returns the marks of all users that exist.
-func (p *PostgreSQL) marks(ctx context.Context) (map[string]mark, error) {
-	ctx, cancel := within(ctx, p.Timeout)
-	defer cancel()
+func (p *PostgreSQL) marks(ctx context.Context, users []string) (map[string]mark, error) {
 	conn, err := p.primary(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(ctx)
-	return p.readMarks(ctx, conn)
-}
-
-func (p *PostgreSQL) readMarks(ctx context.Context, conn *pgconn.PgConn) (map[string]mark, error) {
-	names := make([]string, len(p.Users))
-	for i, name := range p.Users {
+	names := make([]string, len(users))
+	for i, name := range users {
 		names[i] = literal(name)
 	}
 	rows, err := query(ctx, conn, "SELECT rolname, coalesce(pg_catalog.shobj_description(oid, 'pg_authid'), '') FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) ANY (ARRAY["+strings.Join(names, ", ")+"]::pg_catalog.name[])")
@@ -182,24 +168,6 @@ func (p *PostgreSQL) readMarks(ctx context.Context, conn *pgconn.PgConn) (map[st
 		marks[row[0]] = readMark(row[1])
 	}
 	return marks, err
-}
-
-// Barred returns, for each user that the set may not change, the owner of the user.
-func (p *PostgreSQL) Barred(ctx context.Context, doc *versions.Document) []error {
-	marks, err := p.marks(ctx)
-	if err != nil {
-		return []error{err}
-	}
-	return p.barred(marks, doc)
-}
-
-func (p *PostgreSQL) barred(marks map[string]mark, doc *versions.Document) (problems []error) {
-	for _, name := range p.Users {
-		if err := marks[name].barred(p.Set, doc); err != nil {
-			problems = append(problems, fmt.Errorf("role %s: %w", name, err))
-		}
-	}
-	return problems
 }
 
 // sessions returns the sessions of role at every address.
@@ -223,7 +191,7 @@ func (p *PostgreSQL) endSessions(ctx context.Context, role string) error {
 
 // atEach calls do with a connection of the administrator at each address.
 func (p *PostgreSQL) atEach(ctx context.Context, do func(address string, conn *pgconn.PgConn) error) error {
-	admin, err := p.adminLogin(ctx)
+	admin, err := adminLogin(ctx, p.Admin)
 	if err != nil {
 		return err
 	}
@@ -246,7 +214,7 @@ func (p *PostgreSQL) atEach(ctx context.Context, do func(address string, conn *p
 // an error, because a change of one would leave the login on the other as it was. Several
 // addresses of one server are not.
 func (p *PostgreSQL) primary(ctx context.Context) (found *pgconn.PgConn, err error) {
-	admin, err := p.adminLogin(ctx)
+	admin, err := adminLogin(ctx, p.Admin)
 	if err != nil {
 		return nil, err
 	}
@@ -296,9 +264,9 @@ func (p *PostgreSQL) inspectServer(ctx context.Context, admin login, address str
 	return conn, instance{rows[0][0] == "t", rows[0][1]}, nil
 }
 
-// adminLogin returns the administrator's login. The caller clears its password.
-func (p *PostgreSQL) adminLogin(ctx context.Context) (admin login, err error) {
-	value, err := p.Admin(ctx)
+// adminLogin reads the administrator's login. The caller clears its password.
+func adminLogin(ctx context.Context, read func(context.Context) (secret.Value, error)) (admin login, err error) {
+	value, err := read(ctx)
 	if err != nil {
 		return admin, fmt.Errorf("the administrator's login: %w", err)
 	}

@@ -36,10 +36,10 @@ func TestAnActEndsInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close() // it accepts, and nobody answers
-	p := &PostgreSQL{Set: "db", Addresses: []string{silent.Addr().String() + "/postgres"}, Users: []string{"a", "b"}, Plain: true, Timeout: time.Millisecond,
-		Admin: func(context.Context) (secret.Value, error) {
+	p := &Turns{Set: "db", Users: []string{"a", "b"}, Timeout: time.Millisecond, Server: &PostgreSQL{
+		Addresses: []string{silent.Addr().String() + "/postgres"}, Plain: true, Admin: func(context.Context) (secret.Value, error) {
 			return secret.New([]byte(`{"username":"admin","password":"admin"}`)), nil
-		}}
+		}}}
 	v := stepVersion()
 	v.Parts["username"] = secret.New([]byte("a"))
 	for name, act := range map[string]func() error{
