@@ -130,9 +130,10 @@ func (l *loader) loadGenerate(it item, set *RotatedSet) {
 	if err := set.Generate.Check(); err != nil && !bad(g) {
 		l.failAll(val.key, err)
 	}
+	_, server := set.Server()
 	switch {
-	case set.PostgreSQL != nil && set.Generate.Password == nil && !bad(g):
-		l.fail(val.key, "users of a database have passwords; generate a password, or remove this setting")
+	case server != nil && set.Generate.Password == nil && !bad(g):
+		l.fail(val.key, "users of a server have passwords; generate a password, or remove this setting")
 	case set.APIKeys != nil:
 		l.fail(val.key, "Conjur creates the API keys; remove this setting")
 	case set.issuedOutside():
@@ -298,19 +299,8 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 	switch {
 	case set.PostgreSQL != nil:
 		turns("users", "users", set.PostgreSQL.Users)
-		if len(set.PostgreSQL.Address) == 0 {
-			l.fail(it["address"].key, "no database is named; write one as host:port/database")
-		}
-		for i, address := range set.PostgreSQL.Address {
-			if at := strings.LastIndex(address, "/"); at < 0 || !serverForm.MatchString(address[:at]) || !databaseForm.MatchString(address[at+1:]) {
-				l.fail(it["address"].key, notOfTheForm+"/database", i+1)
-			}
-		}
-		for i, address := range set.PostgreSQL.Pooler {
-			if !serverForm.MatchString(address) {
-				l.fail(it["pooler"].key, notOfTheForm, i+1)
-			}
-		}
+		l.checkAddresses(it["address"], set.PostgreSQL.Address, "/database")
+		l.checkAddresses(it["pooler"], set.PostgreSQL.Pooler, "")
 	case set.APIKeys != nil:
 		turns("hosts", "hosts", set.APIKeys.Hosts)
 	case set.Exec != nil:
@@ -320,6 +310,23 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 	case set.HTTP != nil:
 		if !encrypted(set.HTTP.URL) {
 			l.fail(it["url"].key, "it must be a URL with https://, or with http:// and a loopback address, because passwords are sent there, and without a user or password")
+		}
+	}
+}
+
+// checkAddresses checks the form of a list of servers, each host:port or
+// host:port/database.
+func (l *loader) checkAddresses(val value, addresses []string, more string) {
+	if val.set && len(addresses) == 0 {
+		l.fail(val.key, "no server is named; write one as host:port%s", more)
+	}
+	for i, address := range addresses {
+		host, database := address, "none"
+		if more != "" {
+			host, database = cutDatabase(address)
+		}
+		if !serverForm.MatchString(host) || !databaseForm.MatchString(database) {
+			l.fail(val.key, notOfTheForm+more, i+1)
 		}
 	}
 }
@@ -352,8 +359,9 @@ func (s RotatedSet) sample(adopted []string) (v versions.Version) {
 		return v
 	}
 	names := append(s.Generate.PartNames(), adopted...)
+	_, server := s.Server()
 	switch {
-	case s.PostgreSQL != nil:
+	case server != nil:
 		names = append(names, "username")
 	case s.APIKeys != nil:
 		names = append(names, "login", "apiKey")

@@ -83,7 +83,8 @@ type RotatedSet struct {
 
 // Outside reports whether an outside system must accept each version.
 func (s RotatedSet) Outside() bool {
-	return s.PostgreSQL != nil || s.issuedOutside() || s.HTTP != nil || s.Exec != nil
+	_, server := s.Server()
+	return server != nil || s.issuedOutside() || s.HTTP != nil || s.Exec != nil
 }
 
 // Confirm determines how to confirm that the consumers of a set have a version. All given
@@ -99,19 +100,40 @@ type Confirm struct {
 	Namespaces []string `name:"confirm.namespaces" kind:"texts" follows:"all namespaces whose identity may read the set"`
 }
 
-// PostgreSQL is a database with alternating users.
-type PostgreSQL struct {
-	Address []string `name:"address" kind:"texts" is:"required"` // each host:port/database; all have to accept a login
+// Login is the server that a login is for, and its users.
+type Login struct {
+	Address []string `name:"address" kind:"texts" is:"required"` // all have to accept a login
 	Admin   string   `name:"admin" is:"required"`                // the variable with the administrator's username and password
-	Users   []string `name:"users" kind:"texts" is:"required"`   // two or more
-	// Pooler are PgBouncers, each host:port, whose clients count as users of a login.
-	Pooler []string `name:"pooler" kind:"texts"`
+	Users   []string `name:"users" kind:"texts" is:"required"`
 	// EndSessions ends the sessions of a user when its login is disabled.
 	EndSessions bool `name:"endSessions" default:"false"`
 	// CA is a file with the trusted authorities. If empty, they are the system's
 	// authorities.
 	CA    string `name:"ca" follows:"the system's authorities"`
 	Plain bool   `name:"plain" default:"false"` // without TLS
+}
+
+// PostgreSQL is a database with alternating users, two or more. Each address is
+// host:port/database.
+type PostgreSQL struct {
+	Login
+	// Pooler are PgBouncers, each host:port, whose clients count as users of a login.
+	Pooler []string `name:"pooler" kind:"texts"`
+}
+
+// Server returns the server whose users have the set's logins, and the name of its
+// setting. It returns nil for other sets.
+func (s RotatedSet) Server() (name string, of *Login) {
+	if s.PostgreSQL != nil {
+		return "postgresql", &s.PostgreSQL.Login
+	}
+	return "", nil
+}
+
+// cutDatabase divides host:port/database. The host may be a folder.
+func cutDatabase(address string) (host, database string) {
+	at := strings.LastIndex(address, "/")
+	return address[:max(at, 0)], address[at+1:]
 }
 
 // APIKeys are alternating Conjur hosts.
@@ -203,11 +225,14 @@ func (l *loader) authority(it item, set RotatedSet, sets []RotatedSet, variables
 // setting that names it. Users belong to a server, regardless of the database.
 func (s RotatedSet) logins(it item) map[string]string {
 	logins := map[string]string{}
-	if p := s.PostgreSQL; p != nil {
+	if name, p := s.Server(); p != nil {
 		for _, address := range p.Address {
-			server := address[:max(strings.LastIndex(address, "/"), 0)]
+			host := address
+			if s.PostgreSQL != nil {
+				host, _ = cutDatabase(address)
+			}
 			for _, user := range p.Users {
-				logins[fmt.Sprintf("the user %s of %s", user, server)] = it["postgresql"].object()["users"].key
+				logins[fmt.Sprintf("the user %s of %s", user, host)] = it[name].object()["users"].key
 			}
 		}
 	}

@@ -90,9 +90,10 @@ func needs(set config.RotatedSet) (ids []string) {
 	if set.Generate.X509 != nil {
 		ids = append(ids, set.Generate.X509.CA)
 	}
+	if _, server := set.Server(); server != nil {
+		ids = append(ids, server.Admin)
+	}
 	switch {
-	case set.PostgreSQL != nil:
-		ids = append(ids, set.PostgreSQL.Admin)
 	case set.HTTP != nil:
 		ids = append(ids, set.HTTP.Key)
 	case set.Exec != nil:

@@ -3,6 +3,7 @@ package actuators
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
@@ -62,5 +63,34 @@ func TestWhoseAMarkIs(t *testing.T) {
 		if stands := c.m.foreign("shop/db", c.doc) != nil; stands != c.stands {
 			t.Errorf("%s: revoke leaves it alone: %v", name, stands)
 		}
+	}
+}
+
+// TestASealBarsOtherSets: only a claim that is later than the seal takes a user over.
+func TestASealBarsOtherSets(t *testing.T) {
+	of := func(set, identity string) seal { return sealOf(set, &versions.Document{Identity: identity}) }
+	now := time.Now()
+	for name, c := range map[string]struct {
+		found   seal
+		claimed string
+		free    bool
+	}{
+		"no seal":                     {free: true},
+		"ours":                        {found: of("shop/db", "ours"), free: true},
+		"another set":                 {found: of("shop/other", "ours")},
+		"an earlier set":              {found: of("shop/db", "earlier")},
+		"another set, claimed before": {found: of("shop/other", "theirs"), claimed: versions.IDAt(now.Add(-time.Hour))},
+		"another set, claimed later":  {found: of("shop/other", "theirs"), claimed: versions.IDAt(now.Add(time.Hour)), free: true},
+	} {
+		err := c.found.barred("shop/db", &versions.Document{Identity: "ours", Claimed: c.claimed})
+		if c.free != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "syncer rotate claim shop/db") {
+			t.Errorf("%s: %v does not say what to do", name, err)
+		}
+	}
+	if s := of("shop/db", "ours"); !isSeal(s[:]) || isSeal(make([]byte, len(s))) || isSeal(s[1:]) || now.Sub(s.since()).Abs() > time.Minute {
+		t.Errorf("%x is since %v", s, s.since())
 	}
 }

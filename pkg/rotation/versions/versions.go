@@ -290,13 +290,17 @@ func (v Version) Expires() (first time.Time) {
 
 // NewID returns an id for a version or a fence. It is higher than all ids of the set.
 func (d *Document) NewID(now time.Time) string {
-	const layout = "20060102t150405"
-	id, newest := now.UTC().Format(layout), d.newest()
-	if at, err := time.Parse(layout, newest); err == nil && id <= newest {
-		id = at.Add(time.Second).Format(layout)
+	id, newest := IDAt(now), d.newest()
+	if at, err := time.Parse(idLayout, newest); err == nil && id <= newest {
+		id = IDAt(at.Add(time.Second))
 	}
 	return id
 }
+
+const idLayout = "20060102t150405"
+
+// IDAt returns the generated id of a time, such as 20261122t013907.
+func IDAt(at time.Time) string { return at.UTC().Format(idLayout) }
 
 // Predates reports whether the outside carries a later fence than all fences of the set.
 // That happens after a restore of Conjur.
