@@ -31,8 +31,9 @@ type Overlap struct {
 // Account is a server on which one user has several passwords. The context of each call
 // has a deadline.
 type Account interface {
-	// places returns the addresses at which passwords are changed, each independently.
-	places(ctx context.Context) ([]string, error)
+	// places returns where the passwords of a user are changed, each independently: the
+	// addresses, or the accounts that the user has by its host.
+	places(ctx context.Context, user string) ([]string, error)
 	// most is how many passwords the user can have; 0 means any number.
 	most() int
 	// look returns what the user accepts at a place. A user that does not exist accepts
@@ -49,7 +50,7 @@ type Account interface {
 	sessionsBefore(ctx context.Context, user string, before time.Time) ([]string, error)
 	endSessions(ctx context.Context, user string) error
 	// check returns the obstacles to a rotation, each with its fix.
-	check(ctx context.Context, user string) []error
+	check(ctx context.Context, users []string, endSessions bool) []error
 }
 
 // account is what a user accepts at one place.
@@ -98,7 +99,7 @@ func (s seal) barred(set string, doc *versions.Document) error {
 func (o *Overlap) Check(ctx context.Context, doc *versions.Document) []error {
 	within, cancel := within(ctx, o.Timeout)
 	defer cancel()
-	problems := o.Server.check(within, o.User)
+	problems := o.Server.check(within, []string{o.User}, o.EndSessions)
 	err := o.each(within, doc, func(place string, is account) error {
 		if len(is.others) > 0 && len(doc.Versions) > 0 {
 			problems = append(problems, fmt.Errorf("user %s at %s also accepts passwords that the set does not know: %s; Syncer leaves them, so remove each that nobody uses", o.User, place, strings.Join(is.others, ", ")))
@@ -132,7 +133,7 @@ func (o *Overlap) Barred(ctx context.Context, doc *versions.Document) (problems 
 
 // each looks at the user at each place.
 func (o *Overlap) each(ctx context.Context, doc *versions.Document, do func(place string, is account) error) error {
-	places, err := o.Server.places(ctx)
+	places, err := o.Server.places(ctx, o.User)
 	if err != nil {
 		return err
 	}
