@@ -32,7 +32,7 @@
 //
 // # Limits
 //
-// Requests wait for a rate limit and end at a timeout. Retry-After pauses all
+// Requests wait for a rate limit, those of polls after others, and end at a timeout. Retry-After pauses all
 // requests. The client keeps two connections, so that a poll never delays a fetch.
 // The length limit of a body depends on the request. Decoding keeps only the
 // requested data, so an answer takes at most a small multiple of that limit. The
@@ -40,12 +40,12 @@
 package conjur
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	"github.com/cyberark/conjur-api-go/conjurapi"
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 )
 
 // Client talks to one server as one identity. It is safe for concurrent use.
@@ -56,7 +56,7 @@ type Client struct {
 	api     *conjurapi.Client // builds requests and never sends them
 	base    string            // the server's URL as completed by the builder
 	wire    *wire
-	limiter *rate.Limiter
+	pace    *pace
 	gate    gate
 	tokens  *tokens
 	replays *replays
@@ -69,7 +69,7 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	config = config.withDefaults()
-	c := &Client{config: config, log: config.Logger, limiter: rate.NewLimiter(config.RateLimit, 2*int(config.RateLimit))}
+	c := &Client{config: config, log: config.Logger, pace: newPace(config.RateLimit)}
 	var err error
 	if c.wire, err = newWire(&c.config, c.log); err != nil {
 		return nil, err
@@ -84,6 +84,11 @@ func New(config Config) (*Client, error) {
 	c.base = strings.TrimSuffix(whoami.URL.String(), "/whoami")
 	c.tokens, c.replays = &tokens{client: c}, newReplays()
 	return c, nil
+}
+
+// Await returns when the rate limit lets a request pass at once.
+func (c *Client) Await(ctx context.Context) {
+	c.pace.until(ctx, func() bool { return c.pace.all.Tokens() >= 1 })
 }
 
 // Reconnect closes the idle connections, so that the next request opens a new one.

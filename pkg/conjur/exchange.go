@@ -135,7 +135,8 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 	if err := c.gate.checkPause(); err != nil {
 		return nil, err
 	}
-	if err := c.limiter.Wait(ctx); err != nil {
+	isLogin := kind == KindAuthenticate || kind == KindLogin // others wait for the token, too
+	if err := c.pace.wait(ctx, isPoll(ctx) && !isLogin); err != nil {
 		return nil, fmt.Errorf("%s: waiting for the rate limit: %w", about(kind, subject), err)
 	}
 	if err := c.gate.checkPause(); err != nil { // a pause may have begun meanwhile

@@ -10,14 +10,14 @@ import (
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
-// flights merges calls of Fetch. Calls that arrive during a flight share the next
-// one.
+// flights merges calls of Fetch. Calls that arrive during a flight, or while the rate
+// limit delays the next one, share the next one.
 type flights struct {
 	client *Client
 
-	mu     sync.Mutex
-	flying *flight
-	next   *flight
+	mu    sync.Mutex
+	flies bool // some flight
+	next  *flight
 }
 
 // flight is one merged fetch. Its callers own its goroutine. It ends when the work
@@ -27,6 +27,7 @@ type flight struct {
 	cancel  context.CancelFunc
 	ids     map[string]bool
 	callers int
+	begun   bool // its goroutine runs
 	done    chan struct{}
 	answers map[string]Answer // set when done; the last caller wipes them
 }
@@ -66,22 +67,33 @@ func (fs *flights) join(ctx context.Context, ids []string) *flight {
 // start starts the next flight, unless one is in progress. The caller holds the
 // lock.
 func (fs *flights) start() {
-	if fs.flying != nil || fs.next == nil {
+	if fs.flies || fs.next == nil {
 		return
 	}
-	fs.flying, fs.next = fs.next, nil
-	go fs.run(fs.flying)
+	fs.flies, fs.next.begun = true, true
+	go fs.run(fs.next)
 }
 
 func (fs *flights) run(f *flight) {
-	answers := fs.client.load(f.ctx, slices.Sorted(maps.Keys(f.ids)))
+	fs.client.conjur.Await(f.ctx)
+	answers := fs.client.load(f.ctx, fs.depart(f))
 	f.cancel()
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f.answers = answers
-	fs.flying = nil
+	fs.flies = false
 	fs.start()
 	close(f.done)
+}
+
+// depart returns the variables of a flight, which no call can join any more.
+func (fs *flights) depart(f *flight) []string {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.next == f {
+		fs.next = nil
+	}
+	return slices.Sorted(maps.Keys(f.ids))
 }
 
 // giveUp removes a caller from a flight. The last one cancels it. A flight that has
@@ -96,9 +108,8 @@ func (fs *flights) giveUp(f *flight) (last, flying bool) {
 	f.cancel()
 	if fs.next == f {
 		fs.next = nil
-		return true, false
 	}
-	return true, true
+	return true, f.begun
 }
 
 // collect returns a caller's answers, with copies of the values.

@@ -33,7 +33,7 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	ids, invalid := distinct(ids)
 	unsteady := c.memory.poll(ids)
 	q := c.memory.sort(ids)
-	p := &poll{call: c.begin(ctx, ids)}
+	p := &poll{call: c.begin(conjur.InPoll(ctx), ids)}
 	if len(q.aside) > p.budget { // the list shows which ones to ask about first
 		p.refreshList(nil)
 		q = c.memory.sort(ids)

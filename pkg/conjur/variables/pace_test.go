@@ -1,0 +1,119 @@
+package variables_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/secretsync/syncer/pkg/conjur"
+	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
+)
+
+// pacing runs f with a client whose polls are 10 requests, at 5 requests per second and 10
+// at once. It gives f a function that repeats a call until f returns. Afterwards it checks
+// the limit of all requests.
+func pacing(t *testing.T, f func(t *testing.T, c client, ids []string, repeat func(func(context.Context)))) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ids := conjurtest.Filled(2950)
+		c := serve(t, d, func(c *setup) { c.RateLimit = 5 })
+		ctx, stop := context.WithCancel(t.Context())
+		var repeated sync.WaitGroup
+		f(t, c, ids, func(do func(context.Context)) {
+			repeated.Go(func() {
+				for ctx.Err() == nil {
+					do(ctx)
+				}
+			})
+		})
+		stop()
+		repeated.Wait()
+		log := d.Log()
+		for i, from := range log {
+			for j, to := range log[i:] {
+				if took := to.At.Sub(from.At); float64(j+1) > 10+5*took.Seconds()+1e-6 {
+					t.Fatalf("%d requests within %v", j+1, took)
+				}
+			}
+		}
+	})
+}
+
+// Somebody waits for a fetch, but not for a poll.
+func TestAFetchNeverWaitsForPolls(t *testing.T) {
+	pacing(t, func(t *testing.T, c client, ids []string, repeat func(func(context.Context))) {
+		repeat(func(ctx context.Context) { _, _ = c.Changed(ctx, ids) })
+		time.Sleep(time.Minute)
+		for range 20 {
+			began := time.Now()
+			wantFound(t, fetch(t, c, ids[0]), "value of "+ids[0])
+			if took := time.Since(began); took != 0 {
+				t.Errorf("a fetch beside polls took %v", took)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// However much is fetched, polls have half of the rate, but for the first seconds.
+func TestFetchesLeavePollsHalfOfTheRate(t *testing.T) {
+	pacing(t, func(t *testing.T, c client, ids []string, repeat func(func(context.Context))) {
+		repeat(func(ctx context.Context) { c.Fetch(ctx, ids[:1]) })
+		time.Sleep(5 * time.Second)
+		for _, most := range []time.Duration{9500 * time.Millisecond, 4500 * time.Millisecond} {
+			ctx, cancel := context.WithTimeout(t.Context(), most)
+			if _, err := c.Changed(ctx, ids); err != nil {
+				t.Errorf("10 requests of a poll did not end within %v: %v", most, err)
+			}
+			cancel()
+		}
+	})
+}
+
+// The first fetch of many variables comes before the first polls.
+func TestTheFirstFetchComesBeforePolls(t *testing.T) {
+	pacing(t, func(t *testing.T, c client, ids []string, repeat func(func(context.Context))) {
+		began := time.Now()
+		repeat(func(ctx context.Context) { _, _ = c.Changed(ctx, ids) })
+		for range 2 {
+			c.Fetch(t.Context(), ids)
+		}
+		if took := time.Since(began); took > 3200*time.Millisecond {
+			t.Errorf("20 requests, 6 of them at once beside polls, took %v", took)
+		}
+	})
+}
+
+// Fetches that the rate limit delays share one request.
+func TestFetchesThatWaitForTheRateShareARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ids := conjurtest.Filled(20)
+		c := serve(t, d, func(c *setup) { c.RateLimit = 1 })
+		c.Fetch(t.Context(), ids) // a log-in and a batch are the burst
+		d.Log()
+		var fetches sync.WaitGroup
+		for _, id := range ids {
+			fetches.Go(func() { wantFound(t, fetch(t, c, id), "value of "+id) })
+			time.Sleep(10 * time.Millisecond)
+		}
+		fetches.Wait()
+		d.WantAsked(t, map[conjur.Kind]int{conjur.KindBatch: 1})
+	})
+}
+
+// Who gives up a fetch that waits for the rate limit does not take it from others.
+func TestGivingUpWhileTheRateIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ids := conjurtest.Filled(2)
+		c := serve(t, d, func(c *setup) { c.RateLimit = 1 })
+		fetch(t, c, ids[0])
+		ctx, giveUp := context.WithCancel(t.Context())
+		var fetches sync.WaitGroup
+		fetches.Go(func() { wantUnknown(t, c.Fetch(ctx, ids[:1])[ids[0]]) })
+		synctest.Wait()
+		giveUp()
+		fetches.Go(func() { wantFound(t, fetch(t, c, ids[1]), "value of "+ids[1]) })
+		fetches.Wait()
+	})
+}
