@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	histories = length.Flag("histories", usualHistories, min(usualHistories, 300), "how many random histories are lived through")
+	histories = length.Flag("histories", usualHistories, min(usualHistories, 100), "how many random histories are lived through")
 	seed      = flag.Uint64("seed", 0, "the one history to live through; 0: as many as there should be")
 )
 
