@@ -30,6 +30,7 @@ const template = `{{range versions "db"}}{{if .Primary}}{"id":"{{.ID}}","usernam
 // client is an application that logs in again and again with the login in its file.
 type client struct {
 	file   string
+	logIn  func(username, password string) error
 	using  atomic.Pointer[string] // the id of the version that it logs in with
 	logins atomic.Int64
 }
@@ -53,7 +54,7 @@ func (c *client) run(ctx context.Context, turns <-chan time.Time) (failed []stri
 			return append(failed, err.Error())
 		}
 		c.using.Store(&id)
-		if err := logIn(username, password); err != nil {
+		if err := c.logIn(username, password); err != nil {
 			failed = append(failed, fmt.Sprintf("login %d, version %s: %v", c.logins.Load(), id, err))
 		}
 		c.logins.Add(1)
@@ -99,7 +100,7 @@ func (s *shop) newClients(n int, interval time.Duration) (clients []*client, ask
 		name := fmt.Sprintf("client%d", i)
 		text += fmt.Sprintf("conjur.org/conjur-secrets.%[1]s=%[2]q\nconjur.org/secret-file-template.%[1]s=%[3]q\nconjur.org/secret-file-format.%[1]s=\"template\"\nconjur.org/secret-file-path.%[1]s=%[4]q\n",
 			name, "- db: {credential: "+set+"}", template, "./"+name)
-		c := &client{file: filepath.Join(dir, "secrets", name)}
+		c := &client{file: filepath.Join(dir, "secrets", name), logIn: s.logins.logIn}
 		clients = append(clients, c)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -50,17 +50,22 @@ func TestNoLoginFailsWhileUsersTakeTurns(t *testing.T) {
 	for i := range credentials {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
-			logins, failed := s.live(rotations()/credentials, false)
-			if len(failed) > 0 || logins < int64(rotations()/credentials*clients) {
-				t.Errorf("of %d logins these failed: %s", logins, some(failed))
-			}
-			if users := s.logins(); len(users) != 1 {
-				t.Errorf("in the end %q may log in", users)
-			}
-			t.Logf("%d rotations, %d logins, %d failed", rotations()/credentials, logins, len(failed))
+			newShop(t).lives(rotations() / credentials)
 		})
 	}
+}
+
+// lives rotates, and checks that no login failed, and that one works in the end.
+func (s *shop) lives(rotations int) {
+	s.t.Helper()
+	logins, failed := s.live(rotations, false)
+	if len(failed) > 0 || logins < int64(rotations*clients) {
+		s.t.Errorf("of %d logins these failed: %s", logins, some(failed))
+	}
+	if left := s.logins.left(); len(left) != 1 {
+		s.t.Errorf("in the end %q work", left)
+	}
+	s.t.Logf("%d rotations, %d logins, %d failed", rotations, logins, len(failed))
 }
 
 // TestWithTheGateForcedOpenLoginsFail shows that the test above can fail.
@@ -75,7 +80,7 @@ func TestWithTheGateForcedOpenLoginsFail(t *testing.T) {
 // live rotates while clients log in.
 func (s *shop) live(rotations int, forced bool) (logins int64, failed []string) {
 	client := s.as("rotates", "engine")
-	database := s.database(client, s.db.Addr)
+	database := s.logins.actuator(client, s.logins.address())
 	stop := run(s.t, s.rotator(client, database, nil))
 	s.Idle("")
 	stop()

@@ -35,6 +35,24 @@ type shop struct {
 	name   string // begins the names of its roles
 	users  []string
 	reader *conjur.Client
+	logins served
+}
+
+// served is the server of a shop's logins.
+type served interface {
+	// address returns host:port.
+	address() string
+	actuator(client *conjur.Client, address string) login
+	// logIn logs in as an application does, and uses the server.
+	logIn(username, password string) error
+	// left returns the logins that work, or an error. In an idle set, that is one.
+	left() []string
+}
+
+// login is an actuator of logins.
+type login interface {
+	actuators.Actuator
+	actuators.Preparer
 }
 
 var shops atomic.Int64
@@ -45,7 +63,7 @@ func newShop(t *testing.T) *shop { return newShopOf(t, postgres) }
 func newShopOf(t *testing.T, db *pgtest.Server, options ...conjurdtest.Option) *shop {
 	t.Helper()
 	s := &shop{Server: conjurdtest.Start(t, options...), t: t, db: db, name: fmt.Sprintf("shop%d", shops.Add(1))}
-	s.users = []string{s.name + "_a", s.name + "_b"}
+	s.users, s.logins = []string{s.name + "_a", s.name + "_b"}, inPostgres{s}
 	s.Policy(`
 - !policy
   id: shop
@@ -80,8 +98,19 @@ func (s *shop) dropRoles() {
 	s.db.Query(s.t, "postgres", fmt.Sprintf("DROP ROLE IF EXISTS %[1]s_a, %[1]s_b, %[1]s_admin; DROP ROLE IF EXISTS %[1]s_owner", s.name))
 }
 
-// logins are the users that may log in, with what their comments say.
-func (s *shop) logins() []string {
+// inPostgres are the logins of a shop, in its PostgreSQL.
+type inPostgres struct{ *shop }
+
+func (s inPostgres) address() string { return s.db.Addr }
+
+func (s inPostgres) actuator(client *conjur.Client, address string) login {
+	return s.database(client, address)
+}
+
+func (s inPostgres) logIn(username, password string) error { return logIn(username, password) }
+
+// left are the users that may log in.
+func (s inPostgres) left() []string {
 	s.t.Helper()
 	return s.db.Query(s.t, "postgres", fmt.Sprintf("SELECT rolname FROM pg_roles WHERE rolname LIKE '%s\\_%%' AND rolname NOT LIKE '%%admin' AND rolcanlogin ORDER BY 1", s.name))
 }
