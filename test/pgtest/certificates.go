@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// certificates returns, in PEM, a certificate for a host, its key, and the
+// Certificates returns, in PEM, a certificate for a host, its key, and the
 // authority that signed it.
-func certificates(host string) (certificate, key, authority []byte, err error) {
+func Certificates(host string) (certificate, key, authority []byte, err error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, nil, err

@@ -121,7 +121,7 @@ func (s *Server) create() error {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	certificate, key, authority, err := certificates(s.host)
+	certificate, key, authority, err := Certificates(s.host)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ func essential() []step {
 // everything is "make test-all".
 func everything() []step {
 	return append(prepare(),
+		step{name: "find or install servers with logins", args: []string{"test/logintest/install.sh"}},
 		step{name: "lint", args: []string{"make", "-s", "lint"}},
 		step{name: "all tests, race detector", args: goTest(slices.Concat([]string{"./test/soak", "./test/samples"}, longest, []string{"./..."}), "-race", "-tags", "long"), env: lenient, plane: true},
 		step{name: "tests of the control plane's module, race detector", dir: "test/kube", args: goCommand("test", "-race", "-timeout", "20m", "./plane")},

@@ -1,0 +1,170 @@
+// Package logintest starts genuine servers whose logins are rotated by tests.
+package logintest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/secretsync/syncer/test/pgtest"
+)
+
+// redisPatience is how long a Redis may take to start or end.
+const redisPatience = time.Minute
+
+// Redis is a server that listens at addresses of loopback, with TLS and without. Its user
+// default needs no password.
+type Redis struct {
+	Addr, TLSAddr string // host:port
+	CA            string // file with the certificate that its own one is signed by
+	ACLFile       string // that its configuration names; it is empty at first
+
+	home string
+	args []string
+	cmd  *exec.Cmd
+	hold io.Closer // its standard input, with which the server ends
+}
+
+// StartRedis starts a server in a temporary folder, with further options, such as
+// "--replicaof 127.0.0.1 6379". It ends with the test, and with the process.
+func StartRedis(t testing.TB, options ...string) *Redis {
+	t.Helper()
+	s := &Redis{}
+	t.Cleanup(func() {
+		s.Crash()
+		if err := os.RemoveAll(s.home); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.settle(options); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart(t)
+	return s
+}
+
+// settle finds a folder and addresses, and writes the configuration.
+func (s *Redis) settle(options []string) (err error) {
+	if s.home, err = os.MkdirTemp("", "redis"); err != nil {
+		return err
+	}
+	program, err := redisProgram()
+	if err != nil {
+		return err
+	}
+	// The program acts as a server if it has this name.
+	server := filepath.Join(s.home, "redis-server")
+	if err := os.Symlink(program, server); err != nil {
+		return err
+	}
+	var addresses, ports [2]string
+	for i := range addresses {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer l.Close() // so that both are different
+		addresses[i] = l.Addr().String()
+		_, ports[i], _ = net.SplitHostPort(addresses[i])
+	}
+	s.Addr, s.TLSAddr = addresses[0], addresses[1]
+	s.CA, s.ACLFile = filepath.Join(s.home, "ca.crt"), filepath.Join(s.home, "acl", "users.acl")
+	certificate, key, authority, err := pgtest.Certificates("127.0.0.1")
+	err = errors.Join(err, os.Mkdir(filepath.Dir(s.ACLFile), 0o700))
+	for path, content := range map[string][]byte{"ca.crt": authority, "own.crt": certificate, "own.key": key, "acl/users.acl": nil} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(s.home, path), content, 0o600))
+	}
+	s.args = []string{server, "--bind", "127.0.0.1", "--port", ports[0], "--tls-port", ports[1], "--unixsocket", s.socket(), "--dir", s.home, "--save", "", "--repl-diskless-sync-delay", "0",
+		"--tls-ca-cert-file", s.CA, "--tls-cert-file", filepath.Join(s.home, "own.crt"), "--tls-key-file", filepath.Join(s.home, "own.key"), "--tls-auth-clients", "no"}
+	for _, option := range append([]string{"--aclfile " + s.ACLFile}, options...) {
+		s.args = append(s.args, strings.Split(option, " ")...)
+	}
+	return err
+}
+
+// redisProgram returns the path of the server's program. Debian's is in the package
+// redis-tools, under the name of another tool.
+func redisProgram() (string, error) {
+	for _, name := range []string{"redis-server", "valkey-server", "redis-check-rdb"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("no Redis is installed; install it, such as by test/logintest/install.sh")
+}
+
+func (s *Redis) socket() string { return filepath.Join(s.home, "socket") }
+
+// Restart starts the server again after Crash, with what it has stored.
+func (s *Redis) Restart(t testing.TB) {
+	t.Helper()
+	if err := s.begin(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begin runs the server, and returns when it takes log-ins. A shell ends it when its own
+// standard input ends, be it that this process is killed.
+func (s *Redis) begin() (err error) {
+	s.cmd = exec.Command("sh", append([]string{"-c", `"$@" & read -r _; kill -KILL $!; wait $!`, "sh"}, s.args...)...)
+	s.cmd.Dir = s.home
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var said strings.Builder
+	s.cmd.Stdout = &said
+	if s.hold, err = s.cmd.StdinPipe(); err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		s.cmd = nil
+		return err
+	}
+	for deadline := time.Now().Add(redisPatience); ; time.Sleep(10 * time.Millisecond) {
+		answer, err := s.run("PING")
+		if answer == "PONG" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			s.Crash()
+			return fmt.Errorf("Redis does not start: %s %w\n%s", answer, err, said.String())
+		}
+	}
+}
+
+// Crash ends the server at once.
+func (s *Redis) Crash() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.hold.Close()
+	insist := time.AfterFunc(redisPatience, func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) })
+	defer insist.Stop()
+	_ = s.cmd.Wait() // by a signal
+	s.cmd = nil
+}
+
+// Run runs a command as the user default, and returns the answer in lines.
+func (s *Redis) Run(t testing.TB, command ...string) string {
+	t.Helper()
+	answer, err := s.run(command...)
+	if err != nil {
+		t.Fatalf("%q: %v", command, err)
+	}
+	return answer
+}
+
+func (s *Redis) run(command ...string) (string, error) {
+	out, err := exec.Command("redis-cli", append([]string{"-e", "-s", s.socket()}, command...)...).CombinedOutput()
+	answer := strings.TrimSpace(string(out))
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, answer)
+	}
+	return answer, err
+}
