@@ -31,6 +31,12 @@ func TestActuatorsOfSets(t *testing.T) {
 	if p := r.Sets[0].PostgreSQL; len(p.Address) != 2 || len(p.Users) != 2 || p.Admin != "apps/admin" || !p.Plain || p.CA != "/ca.pem" {
 		t.Errorf("it is %+v", p)
 	}
+	for _, users := range []string{"[a]", "a", "[a, b]"} {
+		r, wrong := loadRotation(t, `mysql: {address: ["db:3306", "replica:3306"], admin: apps/admin, ca: /ca.pem, users: `+users+`}`)
+		if len(wrong) > 0 || len(r.Sets[0].MySQL.Users) != len(strings.Split(users, ",")) || r.Sets[0].Generate.Password == nil {
+			t.Errorf("users %s: %+v, %v", users, r.Sets, wrong)
+		}
+	}
 	if r.Sets[0].Timeout != 0 {
 		t.Errorf("a step may take %v unless something is set", r.Sets[0].Timeout)
 	}
@@ -44,6 +50,9 @@ func TestActuatorsOfSets(t *testing.T) {
 		`postgresql: {address: ["db/shop"], admin: a, users: [a, b]}`:                                                     `address 1 is not of the form host:port/database`,
 		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["p:6432", "postgres://u:c4n4ry@p:6432"]}`: `address 2 is not of the form host:port`,
 		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["p:6432/shop"]}`:                          `address 1 is not of the form host:port`,
+		`mysql: {address: ["db/shop"], admin: a, users: [a]}`:                                                             `address 1 is not of the form host:port`,
+		`mysql: {address: ["db:3306"], admin: a, users: []}`:                                                              "fewer than two different users",
+		`mysql: {address: ["db:3306"], admin: a, users: [a, a]}`:                                                          "fewer than two different users",
 		`exec: {command: []}`:                                                                     "no program is named",
 		`exec: {command: [""]}`:                                                                   "no program is named",
 		`postgresql: {address: [], admin: a, users: [a, b]}`:                                      "no server is named",

@@ -244,7 +244,7 @@ func (l *loader) loadConfirm(it item, set *RotatedSet) {
 // loadActuator reads the settings of the outside system that must accept the versions.
 func (l *loader) loadActuator(it item, set *RotatedSet) {
 	first := ""
-	for _, name := range []string{"postgresql", "conjur", "http", "exec", "aws", "gcp", "azure"} {
+	for _, name := range []string{"postgresql", "mysql", "conjur", "http", "exec", "aws", "gcp", "azure"} {
 		val := it[name]
 		if !val.set {
 			continue
@@ -301,6 +301,11 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 		turns("users", "users", set.PostgreSQL.Users)
 		l.checkAddresses(it["address"], set.PostgreSQL.Address, "/database")
 		l.checkAddresses(it["pooler"], set.PostgreSQL.Pooler, "")
+	case set.MySQL != nil:
+		if len(set.MySQL.Users) != 1 {
+			turns("users", "users", set.MySQL.Users)
+		}
+		l.checkAddresses(it["address"], set.MySQL.Address, "")
 	case set.APIKeys != nil:
 		turns("hosts", "hosts", set.APIKeys.Hosts)
 	case set.Exec != nil:

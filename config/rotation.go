@@ -73,6 +73,7 @@ type RotatedSet struct {
 
 	// At most one is set. Without one, the versions are keys.
 	PostgreSQL *PostgreSQL `name:"postgresql"`
+	MySQL      *MySQL      `name:"mysql"`
 	APIKeys    *APIKeys    `name:"conjur"`
 	HTTP       *HTTP       `name:"http"`
 	Exec       *Exec       `name:"exec"`
@@ -121,11 +122,18 @@ type PostgreSQL struct {
 	Pooler []string `name:"pooler" kind:"texts"`
 }
 
+// MySQL is a MySQL or MariaDB. One user has an old and a new password; two or more take
+// turns. Each address is host:port.
+type MySQL struct{ Login }
+
 // Server returns the server whose users have the set's logins, and the name of its
 // setting. It returns nil for other sets.
 func (s RotatedSet) Server() (name string, of *Login) {
-	if s.PostgreSQL != nil {
+	switch {
+	case s.PostgreSQL != nil:
 		return "postgresql", &s.PostgreSQL.Login
+	case s.MySQL != nil:
+		return "mysql", &s.MySQL.Login
 	}
 	return "", nil
 }

@@ -13,3 +13,21 @@ if ! has_redis >/dev/null; then
 	apt update || true # the lists that are there may do
 	apt install --no-install-recommends redis-tools
 fi
+
+# MariaDB. The package mariadb-server would start a service, so only its plugins are taken.
+plugins=/usr/lib/mysql/plugin
+has_mariadb() { { [ -x /usr/sbin/mariadbd ] || command -v mariadbd >/dev/null; } && [ -e $plugins/auth_ed25519.so ]; }
+if ! has_mariadb; then
+	can_install || { echo "MariaDB is missing: install its server and its plugins, such as the package mariadb-server" >&2; exit 1; }
+	apt update || true # the lists that are there may do
+	apt install --no-install-recommends mariadb-server-core mariadb-client-core
+	home=$(mktemp -d)
+	trap 'rm -r "$home"' EXIT
+	chown _apt "$home" # which downloads
+	(cd "$home" && apt download mariadb-server)
+	dpkg -x "$home"/*.deb "$home/unpacked"
+	mkdir -p $plugins
+	for name in auth_ed25519 simple_password_check; do
+		install -m 644 "$home/unpacked$plugins/$name.so" $plugins/
+	done
+fi

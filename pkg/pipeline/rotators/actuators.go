@@ -27,6 +27,15 @@ func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 			Set: set.Set, Users: p.Users, EndSessions: p.EndSessions, Timeout: set.Timeout,
 			Server: &actuators.PostgreSQL{Addresses: p.Address, Admin: a.value(p.Admin), Poolers: p.Pooler, CA: p.CA, Plain: p.Plain},
 		}, "postgresql " + p.Address[0], nil
+	case set.MySQL != nil:
+		p := set.MySQL
+		server, place := &actuators.MySQL{Addresses: p.Address, Admin: a.value(p.Admin), CA: p.CA, Plain: p.Plain}, "mysql "+p.Address[0]
+		if len(p.Users) == 1 {
+			return &actuators.Overlap{
+				Set: set.Set, User: p.Users[0], EndSessions: p.EndSessions, Current: a.current(set.Set), Timeout: set.Timeout, Server: server,
+			}, place, nil
+		}
+		return &actuators.Turns{Set: set.Set, Users: p.Users, EndSessions: p.EndSessions, Timeout: set.Timeout, Server: server}, place, nil
 	case set.APIKeys != nil:
 		return &actuators.APIKeys{ID: set.Set, Hosts: set.APIKeys.Hosts, Conjur: a.client, Set: a.current(set.Set)}, "conjur", nil
 	case set.HTTP != nil:

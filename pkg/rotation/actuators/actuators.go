@@ -119,6 +119,8 @@ func Still(ctx context.Context, set func(context.Context) (*versions.Document, e
 	return doc, nil
 }
 
+const noTLS = `the server has no TLS: enable it there and name its CA in "ca", or set "plain: true"`
+
 const namePooler = `write the database itself into "address", and a PgBouncer into "pooler"`
 
 // sqlAdvice says what to do about an answer of PostgreSQL, by its code.
@@ -139,7 +141,7 @@ func advise(err error) error {
 		return advice.Add(err, step)
 	}
 	if refusesTLS(err) {
-		return advice.Add(err, `the server has no TLS: enable it there and name its CA in "ca", or set "plain: true"`)
+		return advice.Add(err, noTLS)
 	}
 	return advice.Connection(err, `name the file with its CA certificate in "ca"`)
 }

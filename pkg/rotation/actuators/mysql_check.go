@@ -1,0 +1,79 @@
+package actuators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// table holds the marks and seals.
+const table = "CREATE DATABASE IF NOT EXISTS syncer; CREATE TABLE IF NOT EXISTS syncer.logins (user VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY, mark VARCHAR(1024) CHARACTER SET utf8mb4 NOT NULL)"
+
+// check finds missing rights, accounts that cannot be changed, and addresses that accept a
+// wrong password.
+func (m *MySQL) check(ctx context.Context, users []string, endSessions bool) (problems []error) {
+	for _, address := range m.Addresses {
+		for _, user := range users {
+			err := m.logIn(ctx, user, []byte("not the password"), address)
+			switch {
+			case err == nil:
+				problems = append(problems, fmt.Errorf("%s accepts %s with a wrong password; drop accounts that have the plugin unix_socket or no password, and skip-grant-tables", address, user))
+			case !errors.Is(err, ErrRefused):
+				return append(problems, err) // for the other users it would report the same
+			}
+		}
+	}
+	s, err := m.primary(ctx)
+	if err != nil {
+		return append(problems, err)
+	}
+	defer s.close()
+	add := func(err error) { problems = append(problems, err) }
+	need := [][]string{{"CREATE USER"}, {"PROCESS"}}
+	if endSessions && s.maria {
+		need = append(need, []string{"CONNECTION ADMIN", "SUPER"})
+	} else if endSessions {
+		need = append(need, []string{"CONNECTION_ADMIN", "SUPER"})
+	}
+	for _, rights := range need {
+		if err := s.missing(ctx, rights...); err != nil {
+			add(err)
+		}
+	}
+	rows, err := s.query(ctx, "SELECT "+self)
+	if err != nil {
+		return append(problems, err)
+	}
+	admin := rows[0][0]
+	if _, err := s.query(ctx, "INSERT INTO syncer.logins (user, mark) SELECT user, mark FROM syncer.logins AS old WHERE 1 = 0 ON DUPLICATE KEY UPDATE mark = ''"); err != nil {
+		add(fmt.Errorf("%w; run: %s; GRANT SELECT, INSERT, UPDATE ON syncer.logins TO %s", err, table, admin))
+	}
+	accounts := "mysql.user"
+	if s.maria {
+		accounts = "mysql.global_priv"
+		rows, err := s.query(ctx, "SELECT PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'PASSWORD VALIDATION' AND PLUGIN_STATUS = 'ACTIVE' AND @@strict_password_validation")
+		if err != nil {
+			add(err)
+		}
+		for _, row := range rows {
+			add(fmt.Errorf("the plugin %s refuses digests of passwords: SET GLOBAL strict_password_validation = OFF", row[0]))
+		}
+	}
+	for _, user := range append([]string{""}, users...) {
+		all, err := s.accounts(ctx, user)
+		if err != nil {
+			return append(problems, fmt.Errorf("%w; GRANT SELECT ON %s TO %s", err, accounts, admin))
+		}
+		if user != "" && len(all) == 0 {
+			add(s.nobody(user))
+		}
+		for _, a := range all {
+			if user == "" {
+				add(fmt.Errorf("the account %s without a name comes before accounts with a wider host part, so their users cannot log in: DROP USER %s", a.name, a.name))
+			} else if err := a.usable(); err != nil {
+				add(err)
+			}
+		}
+	}
+	return problems
+}
