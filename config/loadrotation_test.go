@@ -26,6 +26,7 @@ rotation:
   - {set: a, generate: {random: 32}, publish: {a-plain: key, a-public: {parts: [key]}}, adopt: {key: old}}
   - {set: b, generate: {password: {}}, cron: "0 3 * * 0", keep: 1d12h, confirm: {ask: ["http://127.0.0.1:1/keys"]}}
   - {set: c, generate: {x509: {subject: c, days: 10}}, before: 3d}
+  - {set: d, generate: {uuid: true}, confirm: {ask: ["http://127.0.0.1:1/keys"], restarted: [deployment/app]}}
 `, nil, connection)
 	src.Assume.Files = true
 	r, _, err := config.LoadRotation(src.Read())
@@ -33,7 +34,7 @@ rotation:
 		t.Fatal(err)
 	}
 	const day = 24 * time.Hour
-	a, b, c := r.Sets[0], r.Sets[1], r.Sets[2]
+	a, b, c, d := r.Sets[0], r.Sets[1], r.Sets[2], r.Sets[3]
 	switch {
 	case r.PerHour != 3 || !r.FromPolicy || !a.General || b.General || c.General || r.Conjur.Login != "host/rotates" || r.Owner != "host/rotates" || r.Interval != 5*time.Second:
 		t.Errorf("the rotation is %+v", r)
@@ -43,6 +44,8 @@ rotation:
 		t.Errorf("the set b is %+v", b)
 	case c.Before != 3*day || c.Generate.X509.Days != 10:
 		t.Errorf("the set c is %+v", c)
+	case len(d.Confirm.Ask) != 1 || len(d.Confirm.Restarted) != 1 || d.Confirm.Wait != 0:
+		t.Errorf("the set d is %+v", d)
 	}
 }
 
