@@ -42,4 +42,11 @@ func TestForeseen(t *testing.T) {
 	if len(set.seen) > 0 {
 		t.Errorf("remembered of a deleted Secret: %v", set.seen)
 	}
+	foresee("the one of two")
+	other := kube("b", nil)
+	set.RecordBeforeFirstSync(other.Key, func() any { return "the other" })
+	set.Lane("").Delete(target.Key)
+	if len(set.seen) != 1 || set.seen[other.Key] != "the other" {
+		t.Errorf("after the Secret a is deleted, remembered: %v", set.seen)
+	}
 }
