@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,25 @@ func TestAProblemOfSeveralLinesIsOneLine(t *testing.T) {
 	v := config.Validation{Warnings: []config.Problem{{Key: "key", Message: "one\ntwo\n"}}}
 	if err := (&Tool{Err: &out}).write(v); err != nil || out.String() != "warning: key: one; two\n" {
 		t.Errorf("%v, printed %q", err, out.String())
+	}
+}
+
+// TestReport: an error that stands alone is the caller's to print.
+func TestReport(t *testing.T) {
+	one, two, three := errors.New("one"), errors.New("two"), errors.New("three")
+	for _, c := range []struct {
+		err, want error
+		said      string
+	}{
+		{nil, nil, ""},
+		{one, one, ""},
+		{errors.Join(one, two), ErrReported, "error: one\nerror: two\n"},
+		{errors.Join(one, two, three), ErrReported, "error: one\nerror: two\nerror: three\n"},
+	} {
+		var said strings.Builder
+		if err := (&Tool{Err: &said}).Report(c.err); err != c.want || said.String() != c.said {
+			t.Errorf("%v: returned %v, printed %q", c.err, err, said.String())
+		}
 	}
 }
 
