@@ -2,7 +2,9 @@ package conjur_test
 
 import (
 	"errors"
+	"io"
 	"maps"
+	"net/http"
 	"testing"
 
 	"github.com/secretsync/syncer/pkg/conjur"
@@ -50,6 +52,34 @@ func TestSetAllSetsEverything(t *testing.T) {
 	}
 	wantFound(t, fetch(t, c, "a"), "1")
 	wantFound(t, fetch(t, c, "b"), "\x00\xff")
+}
+
+// TestARefusedWriteIsRepeatedWhole, with a new token.
+func TestARefusedWriteIsRepeatedWhole(t *testing.T) {
+	c, server := embedded(t)
+	refuse := false
+	server.Intercept(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if refuse && r.Header.Get("Authorization") != "" {
+				refuse = false
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	server.Set("a", "old")
+	wantFound(t, fetch(t, c, "a"), "old")
+	server.ResetCounts()
+	refuse = true
+	if err := c.Set(t.Context(), "a", secret.New([]byte("new"))); err != nil || refuse {
+		t.Fatalf("refused once: %t, error %v", !refuse, err)
+	}
+	if n := server.Counts().Authentications; n != 1 {
+		t.Errorf("%d new tokens, want one", n)
+	}
+	wantFound(t, fetch(t, c, "a"), "new")
 }
 
 func TestSetAllRefusedNamesAllAndSetsNothing(t *testing.T) {
