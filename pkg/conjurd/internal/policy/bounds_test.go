@@ -85,6 +85,9 @@ func TestBoundsOfLists(t *testing.T) {
 	}{
 		{"statements", func(n int) string { return strings.Repeat("- []\n", n) }, maxItems, "too long"},
 		{"lists of statements", func(n int) string { return nested("- %s%s\n")(n) }, maxDepth, "nested too deeply"},
+		{"bodies of policies", func(n int) string {
+			return "- " + strings.Repeat("!policy { id: p, body: [ ", n) + strings.Repeat(" ] }", n)
+		}, maxDepth, "nested too deeply"},
 		{"lists of roles", func(n int) string { return nested("- !grant { roles: %s !group a %s, member: !user b }\n")(n + 1) }, maxDepth, "nested too deeply"},
 		{"items of roles", func(n int) string {
 			return "- !grant { roles: [ !group a" + strings.Repeat(", []", n-1) + " ], member: !user b }\n"
