@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/test/kubetest"
@@ -100,5 +102,55 @@ func TestAnErrorNamesTheWorkload(t *testing.T) {
 	}
 	if n := len(cluster.Calls(t, func(c kubetest.Call) bool { return c.Namespace == ns && c.Name == "absent" })); n != 2 {
 		t.Errorf("%d calls, want 2", n)
+	}
+}
+
+// TestASecretIsAnnotatedAsItWasRead: if another client writes meanwhile, it is read again.
+func TestASecretIsAnnotatedAsItWasRead(t *testing.T) {
+	t.Parallel()
+	const name = "conjur.org/x"
+	for _, c := range []struct {
+		verbs  []string
+		others int // writes of another client, each between a read and the write
+		looks  int
+		done   bool
+	}{
+		{[]string{"get", "patch"}, 0, 1, true},
+		{[]string{"get", "update"}, 0, 1, true},
+		{[]string{"get", "patch"}, 4, 5, true},
+		{[]string{"get", "patch"}, 5, 5, false},
+		{[]string{"get"}, 0, 1, false},
+	} {
+		ns := cluster.Namespace(t)
+		cluster.Bind(t, ns, "app", rules("secrets", c.verbs...))
+		api, client := secrets(t, ns), connect(t, cluster.Token(t, ns, "app"))
+		create(t, api, managed("db", map[string]string{"key": "value"}))
+		var seen []string
+		err := client.AnnotateSecret(t.Context(), ns, "db", name, func(before string) string {
+			if seen = append(seen, before); len(seen) <= c.others {
+				patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"other %d"}}}`, name, len(seen))
+				if _, err := api.Patch(t.Context(), "db", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+			return before + ", ours"
+		})
+		if (err == nil) != c.done || err != nil && !strings.Contains(err.Error(), "annotating secret "+ns+"/db") {
+			t.Errorf("%+v: error %v", c, err)
+		}
+		last := ""
+		if c.others > 0 {
+			last = fmt.Sprintf("other %d", min(c.others, c.looks-1))
+		}
+		if len(seen) != c.looks || seen[len(seen)-1] != last {
+			t.Errorf("%+v: annotations %q were read", c, seen)
+		}
+		s, err := api.Get(t.Context(), "db", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Annotations[name]; strings.HasSuffix(got, ", ours") != c.done || string(s.Data["key"]) != "value" {
+			t.Errorf("%+v: the annotation is %q, and %d data are left", c, got, len(s.Data))
+		}
 	}
 }
