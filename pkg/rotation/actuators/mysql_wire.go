@@ -81,7 +81,6 @@ type mysqlSession struct {
 	address string
 	maria   bool   // a MariaDB
 	server  string // where it runs, which distinguishes servers
-	primary bool   // it accepts changes
 }
 
 func (s *mysqlSession) close() { _, _ = s.Conn.Close(), s.pool.Close() }
