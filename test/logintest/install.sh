@@ -31,3 +31,29 @@ if ! has_mariadb; then
 		install -m 644 "$home/unpacked$plugins/$name.so" $plugins/
 	done
 fi
+
+# RabbitMQ. Its packages would start a service and the daemon epmd, so they are only unpacked.
+rabbitmq=${SYNCER_RABBITMQ:-${XDG_CACHE_HOME:-$HOME/.cache}/syncer-rabbitmq}
+if ! ls "$rabbitmq"/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server >/dev/null 2>&1; then
+	if [ -n "${SYNCER_RABBITMQ:-}" ] || ! command -v apt-get >/dev/null; then
+		echo 'RabbitMQ is missing: name the folder that has its usr/lib/rabbitmq and usr/lib/erlang: SYNCER_RABBITMQ=FOLDER' >&2
+		exit 1
+	fi
+	mkdir -p "$(dirname "$rabbitmq")"
+	unpacked=$(mktemp -d "$rabbitmq.XXXXXX")
+	(
+		cd "$unpacked"
+		for part in base asn1 crypto eldap inets mnesia os-mon parsetools public-key runtime-tools ssl syntax-tools tools xmerl; do
+			set -- "$@" "erlang-$part"
+		done
+		[ "$(id -u)" != 0 ] || apt-get -qq -o DPkg::Lock::Timeout=120 update || true # the lists that are there may do
+		apt-get -qq -o APT::Sandbox::User= download rabbitmq-server "$@" >&2
+		for package in *.deb; do
+			dpkg -x "$package" .
+			rm "$package"
+		done
+		sed -i "s|ROOTDIR=/usr/lib/erlang|ROOTDIR=$rabbitmq/usr/lib/erlang|" usr/lib/erlang/bin/erl
+	)
+	rm -rf "$rabbitmq"
+	mv "$unpacked" "$rabbitmq"
+fi
