@@ -37,6 +37,10 @@ func TestActuatorsOfSets(t *testing.T) {
 			t.Errorf("users %s: %+v, %v", users, r.Sets, wrong)
 		}
 	}
+	r, wrong = loadRotation(t, `rabbitmq: {address: "mq:5672", admin: apps/admin, users: [a, b], api: "http://mq:15672", plain: true}`)
+	if len(wrong) > 0 || r.Sets[0].RabbitMQ.VHost != "/" || r.Sets[0].RabbitMQ.API != "http://mq:15672" || r.Sets[0].Generate.Password == nil {
+		t.Errorf("%+v, %v", r.Sets, wrong)
+	}
 	if r.Sets[0].Timeout != 0 {
 		t.Errorf("a step may take %v unless something is set", r.Sets[0].Timeout)
 	}
@@ -47,12 +51,18 @@ func TestActuatorsOfSets(t *testing.T) {
 		t.Error("no password is generated unless asked for")
 	}
 	for set, says := range map[string]string{
-		`postgresql: {address: ["db/shop"], admin: a, users: [a, b]}`:                                                     `address 1 is not of the form host:port/database`,
-		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["p:6432", "postgres://u:c4n4ry@p:6432"]}`: `address 2 is not of the form host:port`,
-		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["p:6432/shop"]}`:                          `address 1 is not of the form host:port`,
-		`mysql: {address: ["db/shop"], admin: a, users: [a]}`:                                                             `address 1 is not of the form host:port`,
-		`mysql: {address: ["db:3306"], admin: a, users: []}`:                                                              "fewer than two different users",
-		`mysql: {address: ["db:3306"], admin: a, users: [a, a]}`:                                                          "fewer than two different users",
+		`postgresql: {address: ["db/shop"], admin: a, users: [a, b]}`:                                                           `address 1 is not of the form host:port/database`,
+		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["p:6432", "postgres://u:c4n4ry@p:6432"]}`:       `address 2 is not of the form host:port`,
+		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["p:6432/shop"]}`:                                `address 1 is not of the form host:port`,
+		`mysql: {address: ["db/shop"], admin: a, users: [a]}`:                                                                   `address 1 is not of the form host:port`,
+		`mysql: {address: ["db:3306"], admin: a, users: []}`:                                                                    "fewer than two different users",
+		`mysql: {address: ["db:3306"], admin: a, users: [a, a]}`:                                                                "fewer than two different users",
+		`rabbitmq: {address: ["q:5671/v"], admin: a, users: [a, b], api: "https://q:1"}`:                                        `address 1 is not of the form host:port`,
+		`rabbitmq: {address: ["q:5671"], admin: a, users: [a], api: "https://q:1"}`:                                             "fewer than two different users",
+		`rabbitmq: {address: ["q:5671"], admin: a, users: [a, b], api: "http://q:1"}`:                                           `http:// requires "plain: true"`,
+		`rabbitmq: {address: ["q:5671"], admin: a, users: [a, b], api: "http://u:c4n4ry@q:1", plain: true}`:                     "without a user or password",
+		`rabbitmq: {address: ["q:5671"], admin: a, users: [a, b], api: "https://q:1", vhost: ` + strings.Repeat("v", 256) + `}`: "at most 255 bytes",
+		`rabbitmq: {address: ["q:5671"], admin: a, users: [a, b]}`:                                                              "api is missing",
 		`exec: {command: []}`:                                                                     "no program is named",
 		`exec: {command: [""]}`:                                                                   "no program is named",
 		`postgresql: {address: [], admin: a, users: [a, b]}`:                                      "no server is named",

@@ -244,7 +244,7 @@ func (l *loader) loadConfirm(it item, set *RotatedSet) {
 // loadActuator reads the settings of the outside system that must accept the versions.
 func (l *loader) loadActuator(it item, set *RotatedSet) {
 	first := ""
-	for _, name := range []string{"postgresql", "mysql", "conjur", "http", "exec", "aws", "gcp", "azure"} {
+	for _, name := range []string{"postgresql", "mysql", "rabbitmq", "conjur", "http", "exec", "aws", "gcp", "azure"} {
 		val := it[name]
 		if !val.set {
 			continue
@@ -306,6 +306,15 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 			turns("users", "users", set.MySQL.Users)
 		}
 		l.checkAddresses(it["address"], set.MySQL.Address, "")
+	case set.RabbitMQ != nil:
+		turns("users", "users", set.RabbitMQ.Users)
+		l.checkAddresses(it["address"], set.RabbitMQ.Address, "")
+		if api := set.RabbitMQ.API; !encrypted(api) && (!set.RabbitMQ.Plain || !strings.HasPrefix(api, "http://") || strings.Contains(api, "@")) {
+			l.fail(it["api"].key, "it must be a URL with https://, and without a user or password; http:// requires \"plain: true\"")
+		}
+		if len(set.RabbitMQ.VHost) > 255 {
+			l.fail(it["vhost"].key, "it is too long; the name of a virtual host has at most 255 bytes")
+		}
 	case set.APIKeys != nil:
 		turns("hosts", "hosts", set.APIKeys.Hosts)
 	case set.Exec != nil:

@@ -74,6 +74,7 @@ type RotatedSet struct {
 	// At most one is set. Without one, the versions are keys.
 	PostgreSQL *PostgreSQL `name:"postgresql"`
 	MySQL      *MySQL      `name:"mysql"`
+	RabbitMQ   *RabbitMQ   `name:"rabbitmq"`
 	APIKeys    *APIKeys    `name:"conjur"`
 	HTTP       *HTTP       `name:"http"`
 	Exec       *Exec       `name:"exec"`
@@ -126,6 +127,13 @@ type PostgreSQL struct {
 // turns. Each address is host:port.
 type MySQL struct{ Login }
 
+// RabbitMQ is a server with alternating users, two or more. Each address is host:port of AMQP.
+type RabbitMQ struct {
+	Login
+	API   string `name:"api" is:"required"` // https://host:port of the management API
+	VHost string `name:"vhost" default:"/"` // in which a login is tried
+}
+
 // Server returns the server whose users have the set's logins, and the name of its
 // setting. It returns nil for other sets.
 func (s RotatedSet) Server() (name string, of *Login) {
@@ -134,6 +142,8 @@ func (s RotatedSet) Server() (name string, of *Login) {
 		return "postgresql", &s.PostgreSQL.Login
 	case s.MySQL != nil:
 		return "mysql", &s.MySQL.Login
+	case s.RabbitMQ != nil:
+		return "rabbitmq", &s.RabbitMQ.Login
 	}
 	return "", nil
 }

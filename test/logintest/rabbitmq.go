@@ -209,7 +209,7 @@ func (s *RabbitMQ) call(method, path string, body []byte) ([]byte, error) {
 	}
 	req.SetBasicAuth("admin", "admin")
 	req.Header.Set("Content-Type", "application/json") // user-limits require it
-	req.Close = true // so that no goroutine outlives a test
+	req.Close = true                                   // so that no goroutine outlives a test
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,12 @@ func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 			}, place, nil
 		}
 		return &actuators.Turns{Set: set.Set, Users: p.Users, EndSessions: p.EndSessions, Timeout: set.Timeout, Server: server}, place, nil
+	case set.RabbitMQ != nil:
+		p := set.RabbitMQ
+		return &actuators.Turns{
+			Set: set.Set, Users: p.Users, EndSessions: p.EndSessions, Current: a.current(set.Set), Timeout: set.Timeout,
+			Server: &actuators.RabbitMQ{Addresses: p.Address, API: p.API, Admin: a.value(p.Admin), VHost: p.VHost, Users: p.Users, CA: p.CA, Plain: p.Plain},
+		}, "rabbitmq " + p.Address[0], nil
 	case set.APIKeys != nil:
 		return &actuators.APIKeys{ID: set.Set, Hosts: set.APIKeys.Hosts, Conjur: a.client, Set: a.current(set.Set)}, "conjur", nil
 	case set.HTTP != nil:

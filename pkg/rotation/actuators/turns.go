@@ -27,6 +27,9 @@ type Turns struct {
 	Set         string   // the variable's id
 	Users       []string // two or more
 	EndSessions bool     // end the sessions of a refused user; otherwise sessions block the refusal
+	// Current reads the set again, right before a change. The caller wipes the result. nil
+	// means that the server compares marks itself.
+	Current func(context.Context) (*versions.Document, error)
 	// Timeout limits one act, and the wait for ended sessions; 0 means 30 s.
 	Timeout time.Duration
 	Server  Server
@@ -37,8 +40,8 @@ type Server interface {
 	// marks returns the marks of the users that exist.
 	marks(ctx context.Context, users []string) (map[string]mark, error)
 	// admit lets a user log in, with the given password or, if it is nil, with that
-	// which it has. next computes the new mark from the present one. An error of next
-	// leaves the user as it is, and is returned.
+	// which it has. next computes the new mark from the present one, right before the
+	// change. An error of next leaves the user as it is, and is returned.
 	admit(ctx context.Context, user string, password []byte, next func(mark) (mark, error)) error
 	// refuse lets a user no longer log in. It returns errStands if the user does not exist.
 	refuse(ctx context.Context, user string, next func(mark) (mark, error)) error
@@ -121,7 +124,7 @@ func (t *Turns) Prepare(ctx context.Context, doc *versions.Document) (map[string
 func (t *Turns) Apply(ctx context.Context, v versions.Version) (map[string]secret.Value, error) {
 	ctx, cancel := within(ctx, t.Timeout)
 	defer cancel()
-	err := t.Server.admit(ctx, user(v), v.Parts[password].Bytes(), t.marked(v, func(m mark) (mark, error) {
+	err := t.Server.admit(ctx, user(v), v.Parts[password].Bytes(), t.marked(ctx, v, func(m mark) (mark, error) {
 		if err := m.barred(t.Set, setOf(v)); err != nil {
 			return m, err
 		}
@@ -134,9 +137,15 @@ func (t *Turns) Apply(ctx context.Context, v versions.Version) (map[string]secre
 }
 
 // marked returns next with the set as the owner of the new mark.
-func (t *Turns) marked(v versions.Version, next func(mark) (mark, error)) func(mark) (mark, error) {
+func (t *Turns) marked(ctx context.Context, v versions.Version, next func(mark) (mark, error)) func(mark) (mark, error) {
 	return func(m mark) (mark, error) {
 		m, err := next(m)
+		if err == nil && t.Current != nil {
+			var doc *versions.Document
+			if doc, err = Still(ctx, t.Current, v, v.State); err == nil {
+				doc.Wipe()
+			}
+		}
 		return m.of(t.Set, setOf(v)), err
 	}
 }
@@ -155,7 +164,7 @@ func (t *Turns) Revoke(ctx context.Context, v versions.Version) error {
 	refuse := func(state string) error {
 		ctx, cancel := within(ctx, t.Timeout)
 		defer cancel()
-		return t.Server.refuse(ctx, user(v), t.marked(v, func(m mark) (mark, error) {
+		return t.Server.refuse(ctx, user(v), t.marked(ctx, v, func(m mark) (mark, error) {
 			if m.foreign(t.Set, setOf(v)) != nil {
 				return m, errStands
 			}
@@ -176,7 +185,7 @@ func (t *Turns) Revoke(ctx context.Context, v versions.Version) error {
 func (t *Turns) readmit(ctx context.Context, v versions.Version) error {
 	ctx, cancel := within(ctx, t.Timeout)
 	defer cancel()
-	return t.Server.admit(ctx, user(v), nil, t.marked(v, func(m mark) (mark, error) { return m.readmit(v) }))
+	return t.Server.admit(ctx, user(v), nil, t.marked(ctx, v, func(m mark) (mark, error) { return m.readmit(v) }))
 }
 
 func unlessItStands(err error) error {

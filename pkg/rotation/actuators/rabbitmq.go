@@ -1,0 +1,360 @@
+package actuators
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/secretsync/syncer/internal/advice"
+	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/certs"
+	"github.com/secretsync/syncer/pkg/rotation/versions"
+	"github.com/secretsync/syncer/pkg/secret"
+)
+
+// RabbitMQ is a [Server] whose users are changed by the management API. A global parameter
+// beside each user holds the mark. The API compares nothing before it writes, so [Turns]
+// needs Current. The fields up to Users are set.
+type RabbitMQ struct {
+	Addresses []string // host:port of AMQP; every one must accept a login
+	API       string   // https://host:port
+	// Admin returns the administrator's login, {"username":…,"password":…}. The user needs
+	// the tag administrator.
+	Admin func(context.Context) (secret.Value, error)
+	VHost string
+	Users []string // of the set
+
+	CA    string // file with the trusted authorities; "": the system's
+	Plain bool   // without TLS
+}
+
+// settle is how long RabbitMQ may take to list a connection that is open.
+const settle = time.Second
+
+var errAbsent = errors.New("it does not exist")
+
+type rabbitUser struct {
+	Hash      string   `json:"password_hash"`
+	Algorithm string   `json:"hashing_algorithm,omitempty"`
+	Tags      []string `json:"tags"`
+}
+
+// onUser returns a path of the API. userHere stands for the user's name.
+func onUser(path, user string) string {
+	return strings.ReplaceAll(path, userHere, url.PathEscape(user))
+}
+
+const (
+	userHere = "{user}" // no escaped name contains it
+	ofUser   = "users/" + userHere
+	ofMark   = "global-parameters/syncer-" + userHere
+	ofLimits = "user-limits/" + userHere
+	ofOpen   = "connections/username/" + userHere
+	openMost = ofLimits + "/max-connections"
+	shut     = `{"value":0}` // the limit of a refused user
+)
+
+func permissions(vhost string) string { return "permissions/" + url.PathEscape(vhost) + "/" + userHere }
+
+func (r *RabbitMQ) marks(ctx context.Context, users []string) (map[string]mark, error) {
+	marks := map[string]mark{}
+	for _, user := range users {
+		_, text, err := r.look(ctx, user)
+		if errors.Is(err, errAbsent) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		marks[user] = readMark(text)
+	}
+	return marks, nil
+}
+
+// look returns a user, and the text that holds its mark.
+func (r *RabbitMQ) look(ctx context.Context, user string) (u rabbitUser, text string, err error) {
+	if err := r.call(ctx, http.MethodGet, onUser(ofUser, user), nil, &u); err != nil {
+		return u, "", err
+	}
+	var found struct{ Value any }
+	if err = r.call(ctx, http.MethodGet, onUser(ofMark, user), nil, &found); errors.Is(err, errAbsent) {
+		err = nil
+	}
+	text, _ = found.Value.(string)
+	return u, text, err
+}
+
+func (r *RabbitMQ) setMark(ctx context.Context, user string, is mark, text string) error {
+	return r.call(ctx, http.MethodPut, onUser(ofMark, user), map[string]string{"value": is.in(text)}, nil)
+}
+
+// admit gives the user the rights of the primary's user too. Syncer sends a salted hash, so
+// that the server never has the password before a login. The mark changes first, so that a
+// late request finds the later mark.
+func (r *RabbitMQ) admit(ctx context.Context, user string, password []byte, next func(mark) (mark, error)) error {
+	u, text, err := r.look(ctx, user)
+	if errors.Is(err, errAbsent) {
+		return fmt.Errorf("%w; create it: %s", err, r.createUser(user))
+	} else if err != nil {
+		return err
+	}
+	is, err := next(readMark(text))
+	if err == nil {
+		err = r.setMark(ctx, user, is, text)
+	}
+	if err == nil {
+		u.Tags, err = r.grant(ctx, user)
+	}
+	if err != nil {
+		return err
+	}
+	if password != nil {
+		salted := make([]byte, 4, 4+len(password))
+		rand.Read(salted)
+		sum := sha256.Sum256(append(salted, password...))
+		clear(salted[4:cap(salted)])
+		u.Hash, u.Algorithm = base64.StdEncoding.EncodeToString(slices.Concat(salted, sum[:])), "rabbit_password_hashing_sha256"
+	}
+	return r.call(ctx, http.MethodPut, onUser(ofUser, user), u, nil)
+}
+
+// createUser returns the commands that create a user without a known password.
+func (r *RabbitMQ) createUser(user string) string {
+	return fmt.Sprintf(`rabbitmqctl add_user '%s' "$(openssl rand -hex 32)" && %s`, user, r.permit(user))
+}
+
+func (r *RabbitMQ) permit(user string) string {
+	return fmt.Sprintf("rabbitmqctl set_permissions -p '%s' '%s' '.*' '.*' '.*'", r.VHost, user)
+}
+
+// refuse first lets the user open no connection, and removes the password at the end. The
+// limit also refuses a client whose password was checked just before, and which no list
+// has yet. The tags stay. The mark changes last, because a revoked user is left as it is.
+func (r *RabbitMQ) refuse(ctx context.Context, user string, next func(mark) (mark, error)) error {
+	u, text, err := r.look(ctx, user)
+	if errors.Is(err, errAbsent) {
+		return errStands
+	} else if err != nil {
+		return err
+	}
+	is, err := next(readMark(text))
+	if err == nil {
+		err = r.call(ctx, http.MethodPut, onUser(openMost, user), json.RawMessage(shut), nil)
+	}
+	if err == nil && is.state == revoked {
+		err = r.call(ctx, http.MethodPut, onUser(ofUser, user), rabbitUser{Tags: u.Tags}, nil)
+	}
+	if err == nil {
+		err = r.setMark(ctx, user, is, text)
+	}
+	if err != nil || is.state == revoked {
+		return err
+	}
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// grant gives a user the rights of the user with the latest accepted version, and returns
+// its tags. If there is none, the user keeps its rights, but for the limit of refuse.
+func (r *RabbitMQ) grant(ctx context.Context, user string) (tags []string, err error) {
+	marks, err := r.marks(ctx, r.Users)
+	if err != nil {
+		return nil, err
+	}
+	model := user
+	for name, m := range marks {
+		if name != user && m.state == accepted && (model == user || versions.Later(m.fence, marks[model].fence)) {
+			model = name
+		}
+	}
+	_, has, err := r.rights(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	tags, wanted, err := r.rights(ctx, model)
+	if err != nil {
+		return nil, err
+	}
+	if wanted[openMost] == shut {
+		delete(wanted, openMost)
+	}
+	for path := range has {
+		if _, stays := wanted[path]; !stays {
+			err = errors.Join(err, r.call(ctx, http.MethodDelete, onUser(path, user), nil, nil))
+		}
+	}
+	for path, body := range wanted {
+		if has[path] != body {
+			err = errors.Join(err, r.call(ctx, http.MethodPut, onUser(path, user), json.RawMessage(body), nil))
+		}
+	}
+	return tags, err
+}
+
+// rights returns what a user may do: its tags, and its permissions and limits by their
+// paths.
+func (r *RabbitMQ) rights(ctx context.Context, user string) (tags []string, bodies map[string]string, err error) {
+	var u rabbitUser
+	var allowed, topics []map[string]string
+	var limits []struct{ Value map[string]int }
+	err = r.call(ctx, http.MethodGet, onUser(ofUser, user), nil, &u)
+	for path, out := range map[string]any{ofUser + "/permissions": &allowed, ofUser + "/topic-permissions": &topics, ofLimits: &limits} {
+		if err == nil {
+			err = r.call(ctx, http.MethodGet, onUser(path, user), nil, out)
+		}
+	}
+	bodies = map[string]string{}
+	for _, p := range slices.Concat(allowed, topics) {
+		path := permissions(p["vhost"])
+		if exchange, ok := p["exchange"]; ok {
+			path = "topic-" + path + "/" + url.PathEscape(exchange)
+		}
+		delete(p, "user")
+		delete(p, "vhost")
+		body, _ := json.Marshal(p)
+		bodies[path] = string(body)
+	}
+	for _, l := range limits {
+		for name, n := range l.Value {
+			bodies[ofLimits+"/"+url.PathEscape(name)] = fmt.Sprintf(`{"value":%d}`, n)
+		}
+	}
+	return u.Tags, bodies, err
+}
+
+func (r *RabbitMQ) verify(ctx context.Context, user string, password []byte) error {
+	var problems []error
+	for _, address := range r.Addresses {
+		if err := r.logIn(ctx, user, password, address); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", address, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (r *RabbitMQ) logIn(ctx context.Context, user string, password []byte, address string) error {
+	config, err := r.tls()
+	if err != nil {
+		return err
+	}
+	dial := (&tls.Dialer{Config: config}).DialContext
+	if r.Plain {
+		dial = (&net.Dialer{}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", address)
+	if err != nil {
+		return advice.Connection(err, nameCA)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	return amqpLogIn(conn, user, password, r.VHost)
+}
+
+// sessions returns the connections of a user. This list has them at once, while
+// /api/connections has them with the next statistics. Both omit a node that does not run.
+func (r *RabbitMQ) sessions(ctx context.Context, user string) (found []string, err error) {
+	var nodes []struct {
+		Name    string
+		Running bool
+	}
+	if err := r.call(ctx, http.MethodGet, "nodes?columns=name,running", nil, &nodes); err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		if !n.Running {
+			return nil, fmt.Errorf("the node %[1]s does not answer, so its connections are unknown; start it, or remove it: rabbitmqctl forget_cluster_node %[1]s", n.Name)
+		}
+	}
+	var open []struct{ Name, Node, VHost string }
+	err = r.call(ctx, http.MethodGet, onUser(ofOpen, user), nil, &open)
+	for _, c := range open {
+		found = append(found, fmt.Sprintf("the connection %q of %s to the virtual host %q of %s", c.Name, user, c.VHost, c.Node))
+	}
+	return found, err
+}
+
+func (r *RabbitMQ) uses(ctx context.Context, user string) ([]string, error) {
+	return r.sessions(ctx, user)
+}
+
+func (r *RabbitMQ) endSessions(ctx context.Context, user string) error {
+	return r.call(ctx, http.MethodDelete, onUser(ofOpen, user), nil, nil)
+}
+
+const nameCA = `name the file with its CA certificate in "ca"`
+
+// call calls the management API. in is sent and out is read as JSON, unless they are nil.
+func (r *RabbitMQ) call(ctx context.Context, method, path string, in, out any) error {
+	config, err := r.tls()
+	if err != nil {
+		return err
+	}
+	admin, err := adminLogin(ctx, r.Admin)
+	if err != nil {
+		return err
+	}
+	defer clear(admin.Password)
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(r.API, "/")+"/api/"+path, bytes.NewReader(body))
+	if err != nil || req.URL.Scheme != "https" && !r.Plain {
+		return errors.New(`"api" is not a URL with https://; correct it, or set "plain: true" for an API without TLS`)
+	}
+	req.SetBasicAuth(admin.Username, string(admin.Password))
+	req.Header.Set("Content-Type", "application/json") // user-limits require it
+	client := http.Client{
+		Transport:     &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, // acts are rare
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return advice.Connection(err, nameCA)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	var said struct{ Reason string }
+	switch {
+	case err != nil:
+	case resp.StatusCode == http.StatusNotFound:
+		err = errAbsent
+	case resp.StatusCode == http.StatusUnauthorized:
+		err = fmt.Errorf(`it refuses the administrator; check the variable in "admin" and the tag: rabbitmqctl set_user_tags %s administrator`, admin.Username)
+	case resp.StatusCode > 299:
+		_ = json.Unmarshal(answer, &said)
+		err = fmt.Errorf("%s %s", resp.Status, brief.Input(said.Reason))
+	case out != nil:
+		err = json.Unmarshal(answer, out)
+	}
+	if err != nil {
+		return fmt.Errorf("the management API: %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+func (r *RabbitMQ) tls() (*tls.Config, error) {
+	if r.CA == "" {
+		return &tls.Config{}, nil
+	}
+	roots, err := certs.ReadRoots(r.CA)
+	if err != nil {
+		return nil, fmt.Errorf("the set's ca: %w", err)
+	}
+	return &tls.Config{RootCAs: roots}, nil
+}

@@ -1,0 +1,93 @@
+package actuators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// check finds missing users and rights, rights that differ, addresses that accept a wrong
+// password, and connections of a user that has no version.
+func (r *RabbitMQ) check(ctx context.Context, users []string, _ bool) (problems []error) {
+	var admin struct {
+		Name string
+		Tags []string
+	}
+	if err := r.call(ctx, http.MethodGet, "whoami", nil, &admin); err != nil {
+		problems = append(problems, err)
+	} else if !slices.Contains(admin.Tags, "administrator") {
+		problems = append(problems, fmt.Errorf("%s may not change users: rabbitmqctl set_user_tags '%s' %s", admin.Name, admin.Name, strings.Join(append(admin.Tags, "administrator"), " ")))
+	} else {
+		problems = r.checkUsers(ctx, users)
+	}
+	for _, address := range r.Addresses {
+		for _, user := range users {
+			err := r.logIn(ctx, user, []byte("not the password"), address)
+			switch {
+			case err == nil:
+				problems = append(problems, fmt.Errorf("%s accepts a wrong password of %s, so a login proves nothing; check auth_backends and their cache in its rabbitmq.conf", address, user))
+			case !errors.Is(err, ErrRefused):
+				problems = append(problems, fmt.Errorf("%s: %w", address, err))
+			}
+			if !errors.Is(err, ErrRefused) {
+				break // for the other users it would report the same
+			}
+		}
+	}
+	return problems
+}
+
+func (r *RabbitMQ) checkUsers(ctx context.Context, users []string) (problems []error) {
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	marks, err := r.marks(ctx, users)
+	if err != nil {
+		return []error{err}
+	}
+	valid := func(user string) bool { return marks[user].state == accepted }
+	begun := slices.ContainsFunc(users, valid)
+	model, modelTags, rights := "", []string(nil), map[string]string(nil)
+	for _, user := range users {
+		if _, exists := marks[user]; !exists {
+			wrong("there is no user %s: %s", user, r.createUser(user))
+			continue
+		}
+		if user == "guest" {
+			wrong("guest may only log in from the server itself (loopback_users); use another user")
+		}
+		if begun && !valid(user) { // it gets its rights with its next version
+			if open, err := r.sessions(ctx, user); err != nil || len(open) > 0 {
+				wrong("%s has no version: %w", user, errors.Join(err, errors.New(strings.Join(open, "; "))))
+			}
+			continue
+		}
+		tags, has, err := r.rights(ctx, user)
+		if err != nil {
+			return append(problems, err)
+		}
+		if _, may := has[permissions(r.VHost)]; !may {
+			wrong("%s may not use the virtual host %s: %s", user, r.VHost, r.permit(user))
+		}
+		if has[openMost] == shut {
+			delete(has, openMost)
+		}
+		if model == "" {
+			model, modelTags, rights = user, tags, has
+			continue
+		}
+		if !slices.Equal(tags, modelTags) {
+			wrong("%s has the tags %q, but %s has %q; make them equal", user, tags, model, modelTags)
+		}
+		paths := maps.Clone(has)
+		maps.Copy(paths, rights)
+		for _, path := range slices.Sorted(maps.Keys(paths)) {
+			if has[path] != rights[path] {
+				wrong("%s differs between %s, which has %q, and %s, which has %q; make them equal", path, user, has[path], model, rights[path])
+			}
+		}
+	}
+	return problems
+}
