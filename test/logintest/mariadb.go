@@ -65,7 +65,8 @@ func StartMariaDB(t testing.TB, options ...string) *MariaDB {
 }
 
 // settle finds a folder, a user and an address, and creates the system's tables. MariaDB
-// refuses to run as root.
+// refuses to run as root. A server that starts deletes all temporary tables in its tmpdir,
+// so no two may share one.
 func (s *MariaDB) settle(options []string) (err error) {
 	if s.home, err = os.MkdirTemp("", "mariadb"); err != nil {
 		return err
@@ -111,11 +112,11 @@ func (s *MariaDB) settle(options []string) (err error) {
 		}
 	}
 	s.args = append([]string{
-		"--no-defaults", "--datadir=" + s.data(), "--socket=" + config.Addr, "--bind-address=127.0.0.1", "--port=" + port, "--skip-name-resolve",
+		"--no-defaults", "--datadir=" + s.data(), "--tmpdir=" + s.home, "--socket=" + config.Addr, "--bind-address=127.0.0.1", "--port=" + port, "--skip-name-resolve",
 		"--ssl-cert=" + filepath.Join(s.home, "own.crt"), "--ssl-key=" + filepath.Join(s.home, "own.key"), "--general-log", "--general-log-file=" + s.logPath(),
 		"--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0", "--debug-no-sync", "--max-connections=200", "--pid-file=" + filepath.Join(s.home, "pid"),
 	}, options...)
-	create, err := s.command("mariadb-install-db", "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--debug-no-sync")
+	create, err := s.command("mariadb-install-db", "--no-defaults", "--datadir="+s.data(), "--tmpdir="+s.home, "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--debug-no-sync")
 	if err != nil {
 		return err
 	}
