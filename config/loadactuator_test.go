@@ -41,6 +41,10 @@ func TestActuatorsOfSets(t *testing.T) {
 	if len(wrong) > 0 || r.Sets[0].RabbitMQ.VHost != "/" || r.Sets[0].RabbitMQ.API != "http://mq:15672" || r.Sets[0].Generate.Password == nil {
 		t.Errorf("%+v, %v", r.Sets, wrong)
 	}
+	r, wrong = loadRotation(t, `redis: {address: ["cache:6379", "replica:6379"], admin: apps/admin, users: shop, endSessions: true}`)
+	if len(wrong) > 0 || len(r.Sets[0].Redis.Address) != 2 || !r.Sets[0].Redis.EndSessions || r.Sets[0].Generate.Password == nil {
+		t.Errorf("%+v, %v", r.Sets, wrong)
+	}
 	if r.Sets[0].Timeout != 0 {
 		t.Errorf("a step may take %v unless something is set", r.Sets[0].Timeout)
 	}
@@ -63,6 +67,9 @@ func TestActuatorsOfSets(t *testing.T) {
 		`rabbitmq: {address: ["q:5671"], admin: a, users: [a, b], api: "http://u:c4n4ry@q:1", plain: true}`:                     "without a user or password",
 		`rabbitmq: {address: ["q:5671"], admin: a, users: [a, b], api: "https://q:1", vhost: ` + strings.Repeat("v", 256) + `}`: "at most 255 bytes",
 		`rabbitmq: {address: ["q:5671"], admin: a, users: [a, b]}`:                                                              "api is missing",
+		`redis: {address: ["cache"], admin: a, users: [a]}`:                                                                     `address 1 is not of the form host:port`,
+		`redis: {address: ["cache:6379"], admin: a, users: [a, b]}`:                                                             "name one user",
+		`redis: {address: ["cache:6379"], admin: a, users: [default]}`:                                                          "the user default cannot be rotated",
 		`exec: {command: []}`:                                                                     "no program is named",
 		`exec: {command: [""]}`:                                                                   "no program is named",
 		`postgresql: {address: [], admin: a, users: [a, b]}`:                                      "no server is named",

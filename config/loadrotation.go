@@ -244,7 +244,7 @@ func (l *loader) loadConfirm(it item, set *RotatedSet) {
 // loadActuator reads the settings of the outside system that must accept the versions.
 func (l *loader) loadActuator(it item, set *RotatedSet) {
 	first := ""
-	for _, name := range []string{"postgresql", "mysql", "rabbitmq", "conjur", "http", "exec", "aws", "gcp", "azure"} {
+	for _, name := range []string{"postgresql", "mysql", "redis", "rabbitmq", "conjur", "http", "exec", "aws", "gcp", "azure"} {
 		val := it[name]
 		if !val.set {
 			continue
@@ -315,6 +315,11 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 		if len(set.RabbitMQ.VHost) > 255 {
 			l.fail(it["vhost"].key, "it is too long; the name of a virtual host has at most 255 bytes")
 		}
+	case set.Redis != nil:
+		if users := set.Redis.Users; len(users) != 1 || users[0] == "default" {
+			l.fail(it["users"].key, "name one user, which has the old and the new password; the user default cannot be rotated")
+		}
+		l.checkAddresses(it["address"], set.Redis.Address, "")
 	case set.APIKeys != nil:
 		turns("hosts", "hosts", set.APIKeys.Hosts)
 	case set.Exec != nil:

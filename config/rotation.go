@@ -75,6 +75,7 @@ type RotatedSet struct {
 	PostgreSQL *PostgreSQL `name:"postgresql"`
 	MySQL      *MySQL      `name:"mysql"`
 	RabbitMQ   *RabbitMQ   `name:"rabbitmq"`
+	Redis      *Redis      `name:"redis"`
 	APIKeys    *APIKeys    `name:"conjur"`
 	HTTP       *HTTP       `name:"http"`
 	Exec       *Exec       `name:"exec"`
@@ -134,6 +135,10 @@ type RabbitMQ struct {
 	VHost string `name:"vhost" default:"/"` // in which a login is tried
 }
 
+// Redis is a Redis or Valkey with one user, which has an old and a new password. Each address
+// is host:port.
+type Redis struct{ Login }
+
 // Server returns the server whose users have the set's logins, and the name of its
 // setting. It returns nil for other sets.
 func (s RotatedSet) Server() (name string, of *Login) {
@@ -144,6 +149,8 @@ func (s RotatedSet) Server() (name string, of *Login) {
 		return "mysql", &s.MySQL.Login
 	case s.RabbitMQ != nil:
 		return "rabbitmq", &s.RabbitMQ.Login
+	case s.Redis != nil:
+		return "redis", &s.Redis.Login
 	}
 	return "", nil
 }

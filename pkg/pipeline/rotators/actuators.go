@@ -42,6 +42,12 @@ func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 			Set: set.Set, Users: p.Users, EndSessions: p.EndSessions, Current: a.current(set.Set), Timeout: set.Timeout,
 			Server: &actuators.RabbitMQ{Addresses: p.Address, API: p.API, Admin: a.value(p.Admin), VHost: p.VHost, Users: p.Users, CA: p.CA, Plain: p.Plain},
 		}, "rabbitmq " + p.Address[0], nil
+	case set.Redis != nil:
+		p := set.Redis
+		return &actuators.Overlap{
+			Set: set.Set, User: p.Users[0], EndSessions: p.EndSessions, Current: a.current(set.Set), Timeout: set.Timeout,
+			Server: &actuators.Redis{Addresses: p.Address, Admin: a.value(p.Admin), CA: p.CA, Plain: p.Plain},
+		}, "redis " + p.Address[0], nil
 	case set.APIKeys != nil:
 		return &actuators.APIKeys{ID: set.Set, Hosts: set.APIKeys.Hosts, Conjur: a.client, Set: a.current(set.Set)}, "conjur", nil
 	case set.HTTP != nil:

@@ -41,7 +41,8 @@ type Account interface {
 	look(ctx context.Context, place, user string, known []secret.Value) (account, error)
 	// set makes the user accept the wanted ones of the known passwords, and those that are
 	// not known, and stores the seal. It fails if the user has changed since it was looked
-	// at, where the server can tell.
+	// at, where the server can tell. If nothing differs, an earlier set may have failed at
+	// its end.
 	set(ctx context.Context, place, user string, was account, known []secret.Value, wanted []bool, owner seal) error
 	// verify logs in at every address. The error is ErrRefused if one refuses.
 	verify(ctx context.Context, user string, password []byte) error
@@ -214,7 +215,7 @@ func (o *Overlap) change(ctx context.Context, v versions.Version, accept bool) e
 		if err != nil && !accept && !is.accepts[at] {
 			return nil // another set took the user over, and the password is refused already
 		}
-		if err != nil || is.accepts[at] == accept && is.owner.is(own) {
+		if err != nil {
 			return err
 		}
 		wanted := slices.Clone(is.accepts)
