@@ -31,7 +31,6 @@ func prepare() []step {
 // essential is "make test".
 func essential() []step {
 	return append(prepare(),
-		step{name: "find or install servers with logins", args: []string{"test/logintest/install.sh"}},
 		step{name: "format", args: []string{"make", "-s", "format"}},
 		step{name: "vet", args: goCommand("vet", "./..."), env: []string{static}},
 		step{name: "tests", args: goTest(append(longest, "./..."), "-short"), env: append(lenient, static), plane: true},
