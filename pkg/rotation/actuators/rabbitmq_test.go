@@ -118,12 +118,12 @@ func testRabbitTurns(t *testing.T, r *rabbit) {
 	if got := string(parts[username].Bytes()); got != r.Turns.Users[0] {
 		t.Fatalf("the next user is %s", got)
 	}
-	first := r.apply(t, 0, 1)
+	r.apply(t, 0, 1)
 	second := r.apply(t, 1, 2)
 	if has := r.user(t, 0); has.Hash == "" || has.Algorithm != "rabbit_password_hashing_sha256" {
 		t.Errorf("the user is %+v", has)
 	}
-	first = r.version(0, 1, versions.Revoking)
+	first := r.version(0, 1, versions.Revoking)
 	good(t, r.Revoke(t.Context(), first))
 	good(t, r.Revoke(t.Context(), first))
 	refused(t, r.Verify(t.Context(), first))
