@@ -16,6 +16,7 @@ import (
 
 var (
 	rotations = length.Flag("rotations", 100, 20, "how many rotations the clients live through, all together")
+	elsewhere = length.Flag("rotations-elsewhere", 20, 5, "the same with MariaDB, Redis and RabbitMQ, each")
 	busy      = flag.Bool("busy", false, "clients log in without pause, instead of when their file changes and now and then between them")
 	pause     = length.Flag("pause", 10, 200, "milliseconds between two log-ins that no change causes")
 	seeds     = length.Seeds()

@@ -91,7 +91,7 @@ func TestNoLoginFailsWhileMariaDBRotates(t *testing.T) {
 	for users, name := range map[int]string{1: "one user", 2: "two users"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			startMariaDB(t, users)(t).lives(rotations())
+			startMariaDB(t, users)(t).lives(elsewhere())
 		})
 	}
 }

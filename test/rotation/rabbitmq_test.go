@@ -81,7 +81,7 @@ func (s inRabbitMQ) left() (all []string) {
 
 func TestNoLoginFailsWhileRabbitMQRotates(t *testing.T) {
 	t.Parallel()
-	startRabbitMQ(t)(t).lives(rotations())
+	startRabbitMQ(t)(t).lives(elsewhere())
 }
 
 func TestWithTheGateForcedOpenLoginsToRabbitMQFail(t *testing.T) {

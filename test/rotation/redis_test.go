@@ -145,7 +145,7 @@ func TestNoLoginFailsWhileRedisRotates(t *testing.T) {
 	if err := other.send("AUTH other other"); err != nil {
 		t.Fatal(err)
 	}
-	s.lives(rotations())
+	s.lives(elsewhere())
 	if err := other.send("PING"); err != nil {
 		t.Errorf("the session of another user has ended: %v", err)
 	}
