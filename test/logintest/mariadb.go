@@ -22,9 +22,6 @@ import (
 	"github.com/secretsync/syncer/test/pgtest"
 )
 
-// patience is how long a server may take to start or end.
-const patience = time.Minute
-
 // MariaDB is a server that listens at an address of loopback, with TLS and without, and at
 // a socket. It logs every statement. Its user root logs in at the socket without a password.
 type MariaDB struct {

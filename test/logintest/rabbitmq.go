@@ -19,9 +19,6 @@ import (
 	"github.com/secretsync/syncer/test/pgtest"
 )
 
-// rabbitPatience is how long a RabbitMQ may take to start or end.
-const rabbitPatience = time.Minute
-
 // RabbitMQ is a server that listens at addresses of loopback, with TLS and without. Its
 // administrator is the user "admin", whose password is "admin".
 type RabbitMQ struct {
@@ -133,7 +130,7 @@ func (s *RabbitMQ) begin() error {
 		s.cmd = nil
 		return err
 	}
-	for deadline := time.Now().Add(rabbitPatience); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		_, err := s.call(http.MethodGet, "/whoami", nil)
 		if conn, refused := net.Dial("tcp", s.TLSAddr); refused == nil {
 			_ = conn.Close()
@@ -166,7 +163,7 @@ func (s *RabbitMQ) Crash() {
 		return
 	}
 	_ = s.hold.Close()
-	insist := time.AfterFunc(rabbitPatience, func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) })
+	insist := time.AfterFunc(patience, func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) })
 	defer insist.Stop()
 	_ = s.cmd.Wait() // by a signal
 	s.cmd = nil

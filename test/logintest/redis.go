@@ -17,8 +17,9 @@ import (
 	"github.com/secretsync/syncer/test/pgtest"
 )
 
-// redisPatience is how long a Redis may take to start or end.
-const redisPatience = time.Minute
+// patience is how long a server may take to start or end. RabbitMQ takes more than a minute
+// on a machine that has much else to do.
+const patience = 5 * time.Minute
 
 // Redis is a server that listens at addresses of loopback, with TLS and without. Its user
 // default needs no password.
@@ -126,7 +127,7 @@ func (s *Redis) begin() (err error) {
 		s.cmd = nil
 		return err
 	}
-	for deadline := time.Now().Add(redisPatience); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		answer, err := s.run("PING")
 		if answer == "PONG" {
 			return nil
@@ -144,7 +145,7 @@ func (s *Redis) Crash() {
 		return
 	}
 	_ = s.hold.Close()
-	insist := time.AfterFunc(redisPatience, func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) })
+	insist := time.AfterFunc(patience, func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) })
 	defer insist.Stop()
 	_ = s.cmd.Wait() // by a signal
 	s.cmd = nil
