@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 )
 
 // Methods of the class connection, in AMQP 0-9-1.
@@ -50,6 +51,9 @@ func amqpLogIn(conn io.ReadWriter, user string, password []byte, vhost string) e
 	if _, err := amqpRead(conn, amqpOpenOK); err != nil {
 		return err
 	}
+	// RabbitMQ notes the begin and the end of a connection concurrently. If they are close, it
+	// may list the connection forever.
+	time.Sleep(100 * time.Millisecond)
 	if err := amqpWrite(conn, amqpClose, []byte("\x00\xc8\x00\x00\x00\x00\x00")); err != nil {
 		return err
 	}

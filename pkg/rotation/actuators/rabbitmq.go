@@ -44,6 +44,9 @@ type RabbitMQ struct {
 // settle is how long RabbitMQ may take to list a connection that is open.
 const settle = time.Second
 
+// statistics is longer than RabbitMQ's collect_statistics_interval, which is 5 s by default.
+const statistics = 10 * time.Second
+
 var errAbsent = errors.New("it does not exist")
 
 type rabbitUser struct {
@@ -265,8 +268,12 @@ func (r *RabbitMQ) logIn(ctx context.Context, user string, password []byte, addr
 	return amqpLogIn(conn, user, password, r.VHost)
 }
 
-// sessions returns the connections of a user. This list has them at once, while
-// /api/connections has them with the next statistics. Both omit a node that does not run.
+type rabbitConn struct{ Name, Node, VHost, User string }
+
+// sessions returns the connections of a user. RabbitMQ has two lists. The one of a user has a
+// connection at once, but keeps some that have ended, forever. The other one has a
+// connection only with the next statistics. A connection that is missing there after their
+// interval has ended. Both omit a node that does not run.
 func (r *RabbitMQ) sessions(ctx context.Context, user string) (found []string, err error) {
 	var nodes []struct {
 		Name    string
@@ -280,12 +287,34 @@ func (r *RabbitMQ) sessions(ctx context.Context, user string) (found []string, e
 			return nil, fmt.Errorf("the node %[1]s does not answer, so its connections are unknown; start it, or remove it: rabbitmqctl forget_cluster_node %[1]s", n.Name)
 		}
 	}
-	var open []struct{ Name, Node, VHost string }
-	err = r.call(ctx, http.MethodGet, onUser(ofOpen, user), nil, &open)
-	for _, c := range open {
-		found = append(found, fmt.Sprintf("the connection %q of %s to the virtual host %q of %s", c.Name, user, c.VHost, c.Node))
+	var at []rabbitConn // the first look
+	for start := time.Now(); ; {
+		var open, counted []rabbitConn
+		if err := r.call(ctx, http.MethodGet, onUser(ofOpen, user), nil, &open); err != nil || len(open) == 0 {
+			return nil, err
+		}
+		if err := r.call(ctx, http.MethodGet, "connections?columns=name,node,vhost,user", nil, &counted); err != nil {
+			return nil, err
+		}
+		if at == nil {
+			at = open
+		}
+		late := time.Since(start) > statistics
+		sure := slices.ContainsFunc(open, func(c rabbitConn) bool { return slices.Contains(counted, c) })
+		for _, c := range open {
+			if sure || late && !slices.Contains(at, c) {
+				found = append(found, fmt.Sprintf("the connection %q of %s to the virtual host %q of %s", c.Name, user, c.VHost, c.Node))
+			}
+		}
+		if sure || late {
+			return found, nil
+		}
+		select {
+		case <-time.After(settle):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	return found, err
 }
 
 func (r *RabbitMQ) uses(ctx context.Context, user string) ([]string, error) {

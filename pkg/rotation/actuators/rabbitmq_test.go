@@ -103,7 +103,7 @@ func (r *rabbit) user(t *testing.T, place int) (u rabbitUser) {
 func TestRabbitMQ(t *testing.T) {
 	server := logintest.StartRabbitMQ(t)
 	for name, test := range map[string]func(*testing.T, *rabbit){
-		"turns": testRabbitTurns, "sessions": testRabbitSessions, "handshake": testRabbitHandshake, "rights": testRabbitRights,
+		"turns": testRabbitTurns, "sessions": testRabbitSessions, "handshake": testRabbitHandshake, "ended": testRabbitEnded, "rights": testRabbitRights,
 		"record": testRabbitRecord, "still": testRabbitStill, "verify": testRabbitVerify, "check": testRabbitCheck, "absent": testRabbitAbsent,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, rabbitOf(t, server)) })
@@ -161,6 +161,36 @@ func testRabbitSessions(t *testing.T, r *rabbit) {
 		t.Errorf("the connection ends by %v", err)
 	}
 	refused(t, r.Verify(t.Context(), first))
+}
+
+// RabbitMQ may list a connection of a user forever that has ended. It does not count. But
+// connections that are too short for the statistics do.
+func testRabbitEnded(t *testing.T, r *rabbit) {
+	first := r.apply(t, 0, 1)
+	r.apply(t, 1, 2)
+	to, err := url.Parse(r.server.PlainAPI)
+	good(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.Transport = &http.Transport{DisableKeepAlives: true}
+	var looks, step atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if !strings.HasPrefix(req.URL.Path, "/api/connections/username/") {
+			proxy.ServeHTTP(w, req)
+			return
+		}
+		fmt.Fprintf(w, `[{"name":"127.0.0.1:%d -> 127.0.0.1:1","vhost":"/","user":%q,"node":"rabbit@localhost"}]`, 1000+looks.Add(step.Load()), user(first))
+	}))
+	t.Cleanup(s.Close)
+	r.API, r.Plain, r.Addresses = s.URL, true, []string{r.server.Addr}
+	if uses, err := r.InUse(t.Context(), first); err != nil || len(uses) > 0 {
+		t.Errorf("with a connection that has ended: %v, %v", uses, err)
+	}
+	step.Store(1)
+	if uses, err := r.InUse(t.Context(), first); err != nil || len(uses) != 1 {
+		t.Errorf("with short connections: %v, %v", uses, err)
+	}
+	step.Store(0)
+	good(t, r.Revoke(t.Context(), r.version(0, 1, versions.Revoking)))
 }
 
 // pausing is a connection that waits before its client opens the virtual host.
