@@ -5,35 +5,33 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/secretsync/syncer/test/pgtest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // MariaDB is a server that listens at an address of loopback, with TLS and without, and at
 // a socket. It logs every statement. Its user root logs in at the socket without a password.
 type MariaDB struct {
 	Addr string // host:port, of loopback
-	CA   string // file with the certificate that its own one is signed by
+	CA   string // file with the certificate that signed its certificate
 
-	home string
-	args []string
-	as   *syscall.Credential // nil: as who runs the tests
-	cmd  *exec.Cmd
-	hold io.Closer // its standard input, with which the server ends
-	root *sql.DB
+	home   string
+	args   []string
+	as     *syscall.Credential // nil: as who runs the tests
+	daemon proctest.Daemon
+	root   *sql.DB
 }
 
 // StartMariaDB starts a server in a temporary folder, with further options. It ends with the
@@ -92,21 +90,8 @@ func (s *MariaDB) settle(options []string) (err error) {
 			return err
 		}
 	}
-	if os.Geteuid() == 0 {
-		nobody, err := user.Lookup("nobody")
-		if err != nil {
-			return err
-		}
-		uid, err1 := strconv.Atoi(nobody.Uid)
-		gid, err2 := strconv.Atoi(nobody.Gid)
-		s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		err = errors.Join(err1, err2, os.Chown(s.home, uid, gid))
-		for path := range files {
-			err = errors.Join(err, os.Chown(path, uid, gid))
-		}
-		if err != nil {
-			return err
-		}
+	if s.as, err = proctest.Nobody(append(slices.Collect(maps.Keys(files)), s.home)...); err != nil {
+		return err
 	}
 	s.args = append([]string{
 		"--no-defaults", "--datadir=" + s.data(), "--tmpdir=" + s.home, "--socket=" + config.Addr, "--bind-address=127.0.0.1", "--port=" + port, "--skip-name-resolve",
@@ -145,50 +130,22 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// begin runs the server, and returns when it takes log-ins. A shell ends it when its own
-// standard input ends, be it that this process is killed.
+// begin runs the server, and returns when it takes log-ins.
 func (s *MariaDB) begin() error {
 	server, err := s.command("mariadbd", s.args...)
 	if err != nil {
 		return err
 	}
-	if s.cmd, err = s.command("sh", "-c", `"$@" & read -r _; kill -KILL $!; wait $!`, "sh"); err != nil {
-		return err
-	}
-	s.cmd.Args = append(s.cmd.Args, server.Path)
-	s.cmd.Args = append(s.cmd.Args, server.Args[1:]...)
 	var said strings.Builder
-	s.cmd.Stderr = &said
-	if s.hold, err = s.cmd.StdinPipe(); err != nil {
-		return err
+	server.Stderr = &said
+	if err := s.daemon.Begin(proctest.Tie(server, "KILL"), s.root.Ping); err != nil {
+		return fmt.Errorf("MariaDB: %w\n%s", err, said.String())
 	}
-	if err := s.cmd.Start(); err != nil {
-		s.cmd = nil
-		return err
-	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		err := s.root.Ping()
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			s.Crash()
-			return fmt.Errorf("MariaDB does not start: %w\n%s", err, said.String())
-		}
-	}
+	return nil
 }
 
 // Crash ends the server at once.
-func (s *MariaDB) Crash() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.hold.Close()
-	insist := time.AfterFunc(patience, func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) })
-	defer insist.Stop()
-	_ = s.cmd.Wait() // by a signal
-	s.cmd = nil
-}
+func (s *MariaDB) Crash() { s.daemon.Crash() }
 
 // Restart starts the server again after Crash, with what was committed.
 func (s *MariaDB) Restart(t testing.TB) {
@@ -212,7 +169,7 @@ func (s *MariaDB) Log(t testing.TB) string {
 // joined by spaces.
 func (s *MariaDB) Query(t testing.TB, text string) (all []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
 	rows, err := s.root.QueryContext(ctx, text)
 	if err != nil {

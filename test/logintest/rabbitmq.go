@@ -14,9 +14,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/secretsync/syncer/test/pgtest"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // RabbitMQ is a server that listens at addresses of loopback, with TLS and without. Its
@@ -24,11 +24,10 @@ import (
 type RabbitMQ struct {
 	Addr, TLSAddr string // host:port of AMQP
 	API, PlainAPI string // URLs of the management API
-	CA            string // file with the certificate that its own one is signed by
+	CA            string // file with the certificate that signed its certificate
 
 	home, installed, epmd, nodes string // the last two are ports
-	cmd                          *exec.Cmd
-	hold                         io.Closer // its standard input, with which the server ends
+	daemon                       proctest.Daemon
 }
 
 // StartRabbitMQ starts a server in a temporary folder, with further lines of its
@@ -104,46 +103,37 @@ func (s *RabbitMQ) settle(lines []string) (err error) {
 	return err
 }
 
-// begin runs the server with a separate epmd, and returns when it takes log-ins. A shell
-// ends both when its own standard input ends, be it that this process is killed.
+// begin runs the server with a separate epmd, and returns when it takes log-ins. Both end
+// with the shell's standard input.
 func (s *RabbitMQ) begin() error {
 	log, err := os.OpenFile(filepath.Join(s.home, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	s.cmd = exec.Command("sh", "-c", `epmd -port $ERL_EPMD_PORT -address 127.0.0.1 & "$0"/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server -noinput & read -r _; kill -KILL 0`, s.installed)
-	s.cmd.Dir = s.home
-	s.cmd.Env = []string{
+	cmd := exec.Command("sh", "-c", `epmd -port $ERL_EPMD_PORT -address 127.0.0.1 & "$0"/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server -noinput & read -r _; kill -KILL 0`, s.installed)
+	cmd.Dir = s.home
+	cmd.Env = []string{
 		"PATH=" + filepath.Join(s.installed, "usr/lib/erlang/bin") + ":" + os.Getenv("PATH"), "HOME=" + s.home, "LC_ALL=C.UTF-8", "TZ=UTC",
 		"ERL_EPMD_PORT=" + s.epmd, "ERL_EPMD_ADDRESS=127.0.0.1", "RABBITMQ_NODENAME=rabbit@localhost", "RABBITMQ_DIST_PORT=" + s.nodes,
 		"RABBITMQ_CONFIG_FILE=" + filepath.Join(s.home, "rabbitmq"), "RABBITMQ_CONF_ENV_FILE=" + filepath.Join(s.home, "none"),
 		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(s.home, "plugins"), "RABBITMQ_MNESIA_BASE=" + filepath.Join(s.home, "data"), "RABBITMQ_LOG_BASE=" + s.home,
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1} +S 2", "RABBITMQ_ALLOW_INPUT=true",
 	}
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	if s.hold, err = s.cmd.StdinPipe(); err == nil {
-		err = s.cmd.Start()
-	}
-	if err != nil {
-		s.cmd = nil
-		return err
-	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdout, cmd.Stderr = log, log
+	err = s.daemon.Begin(cmd, func() error {
 		_, err := s.call(http.MethodGet, "/whoami", nil)
-		if conn, refused := net.Dial("tcp", s.TLSAddr); refused == nil {
+		conn, refused := net.Dial("tcp", s.TLSAddr)
+		if refused == nil {
 			_ = conn.Close()
-		} else {
-			err = errors.Join(err, refused)
 		}
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("RabbitMQ does not start: %w\n%s", err, s.log())
-		}
+		return errors.Join(err, refused)
+	})
+	if err != nil {
+		return fmt.Errorf("RabbitMQ: %w\n%s", err, s.log())
 	}
+	return nil
 }
 
 // Log returns what the server has logged.
@@ -158,16 +148,7 @@ func (s *RabbitMQ) log() string {
 }
 
 // Crash ends the server at once.
-func (s *RabbitMQ) Crash() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.hold.Close()
-	insist := time.AfterFunc(patience, func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) })
-	defer insist.Stop()
-	_ = s.cmd.Wait() // by a signal
-	s.cmd = nil
-}
+func (s *RabbitMQ) Crash() { s.daemon.Crash() }
 
 // Restart starts the server again after Crash, with what it has stored.
 func (s *RabbitMQ) Restart(t testing.TB) {

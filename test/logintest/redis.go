@@ -1,10 +1,9 @@
-// Package logintest starts genuine servers whose logins are rotated by tests.
+// Package logintest starts genuine servers whose logins tests rotate.
 package logintest
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -12,26 +11,21 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/secretsync/syncer/test/pgtest"
+	"github.com/secretsync/syncer/test/proctest"
 )
-
-// patience is how long a server may take to start or end. RabbitMQ takes more than a minute
-// on a machine that has much else to do.
-const patience = 5 * time.Minute
 
 // Redis is a server that listens at addresses of loopback, with TLS and without. Its user
 // default needs no password.
 type Redis struct {
 	Addr, TLSAddr string // host:port
-	CA            string // file with the certificate that its own one is signed by
+	CA            string // file with the certificate that signed its certificate
 	ACLFile       string // that its configuration names; it is empty at first
 
-	home string
-	args []string
-	cmd  *exec.Cmd
-	hold io.Closer // its standard input, with which the server ends
+	home   string
+	args   []string
+	daemon proctest.Daemon
 }
 
 // StartRedis starts a server in a temporary folder, with further options, such as
@@ -112,44 +106,28 @@ func (s *Redis) Restart(t testing.TB) {
 	}
 }
 
-// begin runs the server, and returns when it takes log-ins. A shell ends it when its own
-// standard input ends, be it that this process is killed.
+// begin runs the server, and returns when it takes log-ins.
 func (s *Redis) begin() (err error) {
-	s.cmd = exec.Command("sh", append([]string{"-c", `"$@" & read -r _; kill -KILL $!; wait $!`, "sh"}, s.args...)...)
-	s.cmd.Dir = s.home
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd := exec.Command(s.args[0], s.args[1:]...)
+	cmd.Dir = s.home
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var said strings.Builder
-	s.cmd.Stdout = &said
-	if s.hold, err = s.cmd.StdinPipe(); err == nil {
-		err = s.cmd.Start()
-	}
-	if err != nil {
-		s.cmd = nil
-		return err
-	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	cmd.Stdout = &said
+	err = s.daemon.Begin(proctest.Tie(cmd, "KILL"), func() error {
 		answer, err := s.run("PING")
-		if answer == "PONG" {
-			return nil
+		if err == nil && answer != "PONG" {
+			err = errors.New(answer)
 		}
-		if time.Now().After(deadline) {
-			s.Crash()
-			return fmt.Errorf("Redis does not start: %s %w\n%s", answer, err, said.String())
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("Redis: %w\n%s", err, said.String())
 	}
+	return nil
 }
 
 // Crash ends the server at once.
-func (s *Redis) Crash() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.hold.Close()
-	insist := time.AfterFunc(patience, func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) })
-	defer insist.Stop()
-	_ = s.cmd.Wait() // by a signal
-	s.cmd = nil
-}
+func (s *Redis) Crash() { s.daemon.Crash() }
 
 // Run runs a command as the user default, and returns the answer in lines.
 func (s *Redis) Run(t testing.TB, command ...string) string {

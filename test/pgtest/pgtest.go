@@ -6,20 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // patience is how long a server may take to start or end.
@@ -37,8 +35,7 @@ type Server struct {
 	home, bin  string
 	host, port string
 	as         *syscall.Credential // nil: as who runs the tests
-	cmd        *exec.Cmd
-	hold       io.Closer // its standard input, with which the server ends
+	daemon     proctest.Daemon
 }
 
 // Start starts a server in a temporary folder. It ends with Stop, and with the
@@ -102,17 +99,8 @@ func (s *Server) settle() (err error) {
 	s.host, s.port, _ = net.SplitHostPort(s.Addr)
 	s.Socket = s.home + ":" + s.port
 	s.CA = filepath.Join(s.home, "ca.crt")
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	nobody, err := user.Lookup("nobody")
-	if err != nil {
-		return err
-	}
-	uid, err1 := strconv.Atoi(nobody.Uid)
-	gid, err2 := strconv.Atoi(nobody.Gid)
-	s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return errors.Join(err1, err2, os.Chown(s.home, uid, gid))
+	s.as, err = proctest.Nobody(s.home)
+	return err
 }
 
 // create makes a cluster of databases.
@@ -152,8 +140,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// begin runs the server, and returns when it takes log-ins. A shell ends it when
-// its own standard input ends, be it that this process is killed.
+// begin runs the server, and returns when it takes log-ins.
 func (s *Server) begin() error {
 	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -163,51 +150,28 @@ func (s *Server) begin() error {
 	server := s.command("postgres", "-D", s.data(), "-k", s.home, "-h", s.host, "-p", s.port, "-c", "ssl=on",
 		"-c", "fsync=off", "-c", "log_statement=all", "-c", "log_connections=on", "-c", "max_connections=200",
 		"-c", "shared_buffers=16MB", "-c", "autovacuum=off", "-c", "jit=off")
-	s.cmd = s.command("", "")
-	s.cmd.Path = "/bin/sh"
-	s.cmd.Args = append([]string{"sh", "-c", `"$@" & read -r _; kill -QUIT $!; wait $!`, "sh"}, server.Args...)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	if s.hold, err = s.cmd.StdinPipe(); err != nil {
-		return err
-	}
-	if err := s.cmd.Start(); err != nil {
-		s.cmd = nil
-		return err
-	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	server.Stdout, server.Stderr = log, log
+	err = s.daemon.Begin(proctest.Tie(server, "QUIT"), func() error {
 		_, err := s.query("postgres", "SELECT 1")
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			text, _ := os.ReadFile(s.logPath())
-			return fmt.Errorf("PostgreSQL does not start: %w\n%s", err, text)
-		}
+		return err
+	})
+	if err != nil {
+		text, _ := os.ReadFile(s.logPath())
+		return fmt.Errorf("PostgreSQL: %w\n%s", err, text)
 	}
+	return nil
 }
 
 func (s *Server) logPath() string { return filepath.Join(s.home, "log") }
 
-// end ends the server at once, as a crash does.
-func (s *Server) end() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.hold.Close()
-	insist := time.AfterFunc(patience, func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) })
-	defer insist.Stop()
-	_ = s.cmd.Wait() // by a signal
-	s.cmd = nil
-}
-
 // Stop ends the server and removes what it kept.
 func (s *Server) Stop() error {
-	s.end()
+	s.daemon.Crash()
 	return os.RemoveAll(s.home)
 }
 
 // Crash ends the server at once; Restart has it back with what was committed.
-func (s *Server) Crash() { s.end() }
+func (s *Server) Crash() { s.daemon.Crash() }
 
 // Restart starts the server again after Crash.
 func (s *Server) Restart(t testing.TB) {
