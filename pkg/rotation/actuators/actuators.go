@@ -5,6 +5,7 @@ package actuators
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/internal/advice"
+	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -123,6 +125,32 @@ const noTLS = `the server has no TLS: enable it there and name its CA in "ca", o
 
 const namePooler = `write the database itself into "address", and a PgBouncer into "pooler"`
 
+const nameCA = `name the file with its CA certificate in "ca"`
+
+// trust returns the settings of TLS for a set: the authorities are those of a file, or the
+// system's if it has none.
+func trust(ca, host string) (*tls.Config, error) {
+	config := &tls.Config{ServerName: host}
+	if ca == "" {
+		return config, nil
+	}
+	roots, err := certs.ReadRoots(ca)
+	if err != nil {
+		return nil, fmt.Errorf("the set's ca: %w", err)
+	}
+	config.RootCAs = roots
+	return config, nil
+}
+
+// logInAtEach logs in at all addresses, so that each problem is reported.
+func logInAtEach(addresses []string, logIn func(address string) error) error {
+	var problems []error
+	for _, address := range addresses {
+		problems = append(problems, logIn(address))
+	}
+	return errors.Join(problems...)
+}
+
 // sqlAdvice says what to do about an answer of PostgreSQL, by its code.
 var sqlAdvice = map[string]string{
 	invalidPassword:       "check the password of the user",
@@ -143,7 +171,7 @@ func advise(err error) error {
 	if refusesTLS(err) {
 		return advice.Add(err, noTLS)
 	}
-	return advice.Connection(err, `name the file with its CA certificate in "ca"`)
+	return advice.Connection(err, nameCA)
 }
 
 // refusesTLS reports whether the server offers no TLS. The driver has no type for this error.

@@ -301,11 +301,7 @@ func (s *mysqlSession) mark(ctx context.Context, name string) (string, error) {
 
 // verify logs in at every address. The account whose host part fits Syncer's address counts.
 func (m *MySQL) verify(ctx context.Context, user string, password []byte) error {
-	var problems []error
-	for _, address := range m.Addresses {
-		problems = append(problems, m.logIn(ctx, user, password, address))
-	}
-	return errors.Join(problems...)
+	return logInAtEach(m.Addresses, func(address string) error { return m.logIn(ctx, user, password, address) })
 }
 
 func (m *MySQL) logIn(ctx context.Context, user string, password []byte, address string) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha1"
-	"crypto/tls"
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
@@ -20,7 +19,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/secretsync/syncer/internal/advice"
-	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -71,7 +69,7 @@ func adviseMySQL(err error) error {
 	if errors.Is(err, mysql.ErrNoTLS) {
 		return advice.Add(err, noTLS)
 	}
-	return advice.Connection(err, `name the file with its CA certificate in "ca"`)
+	return advice.Connection(err, nameCA)
 }
 
 // mysqlSession is a session at one address.
@@ -128,11 +126,8 @@ func (m *MySQL) open(ctx context.Context, l login, address string) (*mysqlSessio
 	config.Passwd = unsafe.String(unsafe.SliceData(l.Password), len(l.Password))
 	config.Timeout = 10 * time.Second
 	if !m.Plain {
-		config.TLS = &tls.Config{ServerName: host}
-		if m.CA != "" {
-			if config.TLS.RootCAs, err = certs.ReadRoots(m.CA); err != nil {
-				return nil, fmt.Errorf("the set's ca: %w", err)
-			}
+		if config.TLS, err = trust(m.CA, host); err != nil {
+			return nil, err
 		}
 	}
 	if l.privileged { // the meaning of quotes is fixed, and a suspended process loses its session and its lock

@@ -44,14 +44,10 @@ type Account interface {
 	// at, where the server can tell. If nothing differs, an earlier set may have failed at
 	// its end.
 	set(ctx context.Context, place, user string, was account, known []secret.Value, wanted []bool, owner seal) error
-	// verify logs in at every address. The error is ErrRefused if one refuses.
-	verify(ctx context.Context, user string, password []byte) error
 	// sessionsBefore returns the sessions that began before a time, each for an operator.
 	// It returns none if the server does not tell.
 	sessionsBefore(ctx context.Context, user string, before time.Time) ([]string, error)
-	endSessions(ctx context.Context, user string) error
-	// check returns the obstacles to a rotation, each with its fix.
-	check(ctx context.Context, users []string, endSessions bool) []error
+	loginServer
 }
 
 // account is what a user accepts at one place.
@@ -101,15 +97,8 @@ func (o *Overlap) Check(ctx context.Context, doc *versions.Document) []error {
 	within, cancel := within(ctx, o.Timeout)
 	defer cancel()
 	problems := o.Server.check(within, []string{o.User}, o.EndSessions)
-	err := o.each(within, doc, func(place string, is account) error {
-		if len(is.others) > 0 && len(doc.Versions) > 0 {
-			problems = append(problems, fmt.Errorf("user %s at %s also accepts passwords that the set does not know: %s; Syncer leaves them, so remove each that nobody uses", o.User, place, strings.Join(is.others, ", ")))
-		}
-		if err := is.owner.barred(o.Set, doc); err != nil {
-			problems = append(problems, fmt.Errorf("user %s at %s: %w", o.User, place, err))
-		}
-		return nil
-	})
+	found, err := o.inspect(within, doc, len(doc.Versions) > 0)
+	problems = append(problems, found...)
 	if err != nil && len(problems) == 0 {
 		problems = []error{err}
 	}
@@ -117,19 +106,29 @@ func (o *Overlap) Check(ctx context.Context, doc *versions.Document) []error {
 }
 
 // Barred returns, for each place where the set may not change the user, why.
-func (o *Overlap) Barred(ctx context.Context, doc *versions.Document) (problems []error) {
+func (o *Overlap) Barred(ctx context.Context, doc *versions.Document) []error {
 	ctx, cancel := within(ctx, o.Timeout)
 	defer cancel()
-	err := o.each(ctx, doc, func(place string, is account) error {
+	problems, err := o.inspect(ctx, doc, false)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	return problems
+}
+
+// inspect returns, for each place, why the set may not change the user. If strangers is
+// true, it also names passwords that the set does not know.
+func (o *Overlap) inspect(ctx context.Context, doc *versions.Document, strangers bool) (problems []error, err error) {
+	err = o.each(ctx, doc, func(place string, is account) error {
+		if strangers && len(is.others) > 0 {
+			problems = append(problems, fmt.Errorf("user %s at %s also accepts passwords that the set does not know: %s; Syncer leaves them, so remove each that nobody uses", o.User, place, strings.Join(is.others, ", ")))
+		}
 		if err := is.owner.barred(o.Set, doc); err != nil {
 			problems = append(problems, fmt.Errorf("user %s at %s: %w", o.User, place, err))
 		}
 		return nil
 	})
-	if err != nil {
-		problems = append(problems, err)
-	}
-	return problems
+	return problems, err
 }
 
 // each looks at the user at each place.

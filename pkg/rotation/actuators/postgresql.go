@@ -2,7 +2,6 @@ package actuators
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,11 +60,9 @@ func (p *PostgreSQL) refuse(ctx context.Context, role string, next func(mark) (m
 // verify logs in at every address and requires SCRAM. If the server asks for no password,
 // a login proves nothing.
 func (p *PostgreSQL) verify(ctx context.Context, role string, password []byte) error {
-	var problems []error
-	for _, address := range p.Addresses {
-		problems = append(problems, p.logIn(ctx, login{Username: role, Password: password}, address))
-	}
-	return errors.Join(problems...)
+	return logInAtEach(p.Addresses, func(address string) error {
+		return p.logIn(ctx, login{Username: role, Password: password}, address)
+	})
 }
 
 func (p *PostgreSQL) logIn(ctx context.Context, l login, address string) error {

@@ -20,7 +20,6 @@ import (
 
 	"github.com/secretsync/syncer/internal/advice"
 	"github.com/secretsync/syncer/internal/brief"
-	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -241,17 +240,12 @@ func (r *RabbitMQ) rights(ctx context.Context, user string) (tags []string, bodi
 }
 
 func (r *RabbitMQ) verify(ctx context.Context, user string, password []byte) error {
-	var problems []error
-	for _, address := range r.Addresses {
-		if err := r.logIn(ctx, user, password, address); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", address, err))
-		}
-	}
-	return errors.Join(problems...)
+	return logInAtEach(r.Addresses, func(address string) error { return r.logIn(ctx, user, password, address) })
 }
 
 func (r *RabbitMQ) logIn(ctx context.Context, user string, password []byte, address string) error {
-	config, err := r.tls()
+	host, _, _ := net.SplitHostPort(address)
+	config, err := trust(r.CA, host)
 	if err != nil {
 		return err
 	}
@@ -261,11 +255,14 @@ func (r *RabbitMQ) logIn(ctx context.Context, user string, password []byte, addr
 	}
 	conn, err := dial(ctx, "tcp", address)
 	if err != nil {
-		return advice.Connection(err, nameCA)
+		return fmt.Errorf("%s: %w", address, advice.Connection(err, nameCA))
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	return amqpLogIn(conn, user, password, r.VHost)
+	if err := amqpLogIn(conn, user, password, r.VHost); err != nil {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	return nil
 }
 
 type rabbitConn struct{ Name, Node, VHost, User string }
@@ -325,11 +322,9 @@ func (r *RabbitMQ) endSessions(ctx context.Context, user string) error {
 	return r.call(ctx, http.MethodDelete, onUser(ofOpen, user), nil, nil)
 }
 
-const nameCA = `name the file with its CA certificate in "ca"`
-
 // call calls the management API. in is sent and out is read as JSON, unless they are nil.
 func (r *RabbitMQ) call(ctx context.Context, method, path string, in, out any) error {
-	config, err := r.tls()
+	config, err := trust(r.CA, "")
 	if err != nil {
 		return err
 	}
@@ -375,15 +370,4 @@ func (r *RabbitMQ) call(ctx context.Context, method, path string, in, out any) e
 		return fmt.Errorf("the management API: %s %s: %w", method, path, err)
 	}
 	return nil
-}
-
-func (r *RabbitMQ) tls() (*tls.Config, error) {
-	if r.CA == "" {
-		return &tls.Config{}, nil
-	}
-	roots, err := certs.ReadRoots(r.CA)
-	if err != nil {
-		return nil, fmt.Errorf("the set's ca: %w", err)
-	}
-	return &tls.Config{RootCAs: roots}, nil
 }

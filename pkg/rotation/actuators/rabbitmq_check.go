@@ -31,7 +31,7 @@ func (r *RabbitMQ) check(ctx context.Context, users []string, _ bool) (problems 
 			case err == nil:
 				problems = append(problems, fmt.Errorf("%s accepts a wrong password of %s, so a login proves nothing; check auth_backends and their cache in its rabbitmq.conf", address, user))
 			case !errors.Is(err, ErrRefused):
-				problems = append(problems, fmt.Errorf("%s: %w", address, err))
+				problems = append(problems, err)
 			}
 			if !errors.Is(err, ErrRefused) {
 				break // for the other users it would report the same

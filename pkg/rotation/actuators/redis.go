@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/internal/advice"
-	"github.com/secretsync/syncer/internal/certs"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -158,11 +157,7 @@ func creation(user string) string {
 
 // verify logs in at every address.
 func (r *Redis) verify(ctx context.Context, user string, password []byte) error {
-	var problems []error
-	for _, address := range r.Addresses {
-		problems = append(problems, r.logIn(ctx, user, password, address))
-	}
-	return errors.Join(problems...)
+	return logInAtEach(r.Addresses, func(address string) error { return r.logIn(ctx, user, password, address) })
 }
 
 func (r *Redis) logIn(ctx context.Context, user string, password []byte, address string) error {
@@ -222,15 +217,12 @@ func (r *Redis) open(ctx context.Context, l login, address string) (c *resp, err
 	}
 	var config *tls.Config
 	if !r.Plain {
-		config = &tls.Config{ServerName: host}
-		if r.CA != "" {
-			if config.RootCAs, err = certs.ReadRoots(r.CA); err != nil {
-				return nil, fmt.Errorf("the set's ca: %w", err)
-			}
+		if config, err = trust(r.CA, host); err != nil {
+			return nil, err
 		}
 	}
 	if c, err = dialRESP(ctx, address, config, l); err != nil {
-		return nil, fmt.Errorf("%s: %w", address, advice.Connection(advice.Add(err, redisAdvice[redisCode(err)]), `name the file with its CA certificate in "ca"`))
+		return nil, fmt.Errorf("%s: %w", address, advice.Connection(advice.Add(err, redisAdvice[redisCode(err)]), nameCA))
 	}
 	return c, nil
 }

@@ -45,12 +45,17 @@ type Server interface {
 	admit(ctx context.Context, user string, password []byte, next func(mark) (mark, error)) error
 	// refuse lets a user no longer log in. It returns errStands if the user does not exist.
 	refuse(ctx context.Context, user string, next func(mark) (mark, error)) error
-	// verify logs in at every address. The error is ErrRefused if one refuses.
-	verify(ctx context.Context, user string, password []byte) error
 	// sessions returns the sessions of a user at every address, each for an operator.
 	sessions(ctx context.Context, user string) ([]string, error)
 	// uses returns the sessions, and what else uses the login.
 	uses(ctx context.Context, user string) ([]string, error)
+	loginServer
+}
+
+// loginServer is the part of a server that does not depend on how its logins rotate.
+type loginServer interface {
+	// verify logs in at every address. The error is ErrRefused if one refuses.
+	verify(ctx context.Context, user string, password []byte) error
 	endSessions(ctx context.Context, user string) error
 	// check returns the obstacles to a rotation, each with its fix.
 	check(ctx context.Context, users []string, endSessions bool) []error
@@ -206,21 +211,15 @@ func (t *Turns) leave(ctx context.Context, v versions.Version) error {
 		}
 		return err
 	}
-	return endAll(ctx, func(ctx context.Context) ([]string, error) { return t.Server.sessions(ctx, user(v)) },
-		func(ctx context.Context) error { return t.Server.endSessions(ctx, user(v)) })
-}
-
-// endAll ends sessions until there are none.
-func endAll(ctx context.Context, list func(context.Context) ([]string, error), end func(context.Context) error) error {
 	for delays := (retry.Backoff{}).Start(); ; {
-		sessions, err := list(ctx)
+		sessions, err := t.Server.sessions(ctx, user(v))
 		switch {
 		case err != nil:
 			return err
 		case len(sessions) == 0:
 			return nil
 		}
-		if err := end(ctx); err != nil {
+		if err := t.Server.endSessions(ctx, user(v)); err != nil {
 			return err
 		}
 		select {
