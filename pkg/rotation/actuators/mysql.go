@@ -44,14 +44,14 @@ func (m *MySQL) marks(ctx context.Context, users []string) (map[string]mark, err
 // admit lets all accounts of a user log in. MariaDB gets the digest of the password, and
 // MySQL the password.
 func (m *MySQL) admit(ctx context.Context, user string, password []byte, next func(mark) (mark, error)) error {
-	return m.turn(ctx, user, next, func(s *mysqlSession, accounts []string) []string {
+	return m.changeUser(ctx, user, next, func(s *mysqlSession, accounts []string) []string {
 		statement := "ALTER USER " + strings.Join(accounts, ", ")
 		switch {
 		case password == nil:
 		case s.maria:
 			statement = identified(accounts, []string{digestOf(password)})
 		default:
-			by := " IDENTIFIED BY " + quoted(string(password))
+			by := " IDENTIFIED BY " + quoteMySQL(string(password))
 			return []string{"ALTER USER " + strings.Join(accounts, by+", ") + by + " ACCOUNT UNLOCK"}
 		}
 		return []string{statement + " ACCOUNT UNLOCK"}
@@ -59,7 +59,7 @@ func (m *MySQL) admit(ctx context.Context, user string, password []byte, next fu
 }
 
 func (m *MySQL) refuse(ctx context.Context, user string, next func(mark) (mark, error)) error {
-	err := m.turn(ctx, user, next, func(_ *mysqlSession, accounts []string) []string {
+	err := m.changeUser(ctx, user, next, func(_ *mysqlSession, accounts []string) []string {
 		return []string{"ALTER USER " + strings.Join(accounts, ", ") + " ACCOUNT LOCK"}
 	})
 	if errors.Is(err, errNoAccount) {
@@ -68,9 +68,9 @@ func (m *MySQL) refuse(ctx context.Context, user string, next func(mark) (mark, 
 	return err
 }
 
-// turn changes all accounts of a user. The new mark is written first. After a crash between
+// changeUser changes all accounts of a user. The new mark is written first. After a crash between
 // the two, the mark still permits the same act, and forbids those that it forbade before.
-func (m *MySQL) turn(ctx context.Context, user string, next func(mark) (mark, error), statements func(*mysqlSession, []string) []string) error {
+func (m *MySQL) changeUser(ctx context.Context, user string, next func(mark) (mark, error), statements func(*mysqlSession, []string) []string) error {
 	return m.locked(ctx, func(s *mysqlSession) error {
 		accounts, err := s.accounts(ctx, user)
 		if err != nil {
@@ -110,19 +110,19 @@ func (m *MySQL) places(ctx context.Context, user string) (names []string, err er
 		names = append(names, a.name)
 	}
 	if err == nil && len(accounts) == 0 {
-		names = []string{quoted(user) + "@'%'"} // which set creates
+		names = []string{quoteMySQL(user) + "@'%'"} // setPasswords says how to create it
 	}
 	return names, err
 }
 
-func (m *MySQL) look(ctx context.Context, place, user string, known []secret.Value) (account, error) {
+func (m *MySQL) readAccount(ctx context.Context, place, user string, known []secret.Value) (account, error) {
 	s, err := m.primary(ctx)
 	if err != nil {
 		return account{}, err
 	}
 	defer s.close()
-	is, err := m.lookAt(ctx, s, place, user, known)
-	if errors.Is(err, errNoAccount) { // set says how to create it
+	is, err := m.readAccountIn(ctx, s, place, user, known)
+	if errors.Is(err, errNoAccount) { // setPasswords says how to create it
 		err = nil
 	}
 	return is.account, err
@@ -135,8 +135,8 @@ type lookedAt struct {
 	half    bool     // a removal on MySQL did not finish
 }
 
-// lookAt compares digests. MySQL has a salt in each, so there the known passwords are tried.
-func (m *MySQL) lookAt(ctx context.Context, s *mysqlSession, place, user string, known []secret.Value) (is lookedAt, err error) {
+// readAccountIn compares digests. MySQL has a salt in each, so there the known passwords are tried.
+func (m *MySQL) readAccountIn(ctx context.Context, s *mysqlSession, place, user string, known []secret.Value) (is lookedAt, err error) {
 	is.accepts = make([]bool, len(known))
 	accounts, err := s.accounts(ctx, user)
 	if err != nil {
@@ -202,11 +202,11 @@ func (m *MySQL) tryOut(ctx context.Context, s *mysqlSession, is *lookedAt, accou
 	return nil
 }
 
-// set changes one account. The seal is written first, so a crash leaves a user that belongs
-// to the set, whose next act is the same.
-func (m *MySQL) set(ctx context.Context, place, user string, was account, known []secret.Value, wanted []bool, owner seal) error {
+// setPasswords changes one account. The seal is written first, so a crash leaves a user that belongs
+// to the setPasswords, whose next act is the same.
+func (m *MySQL) setPasswords(ctx context.Context, place, user string, was account, known []secret.Value, wanted []bool, owner seal) error {
 	return m.locked(ctx, func(s *mysqlSession) error {
-		is, err := m.lookAt(ctx, s, place, user, known)
+		is, err := m.readAccountIn(ctx, s, place, user, known)
 		if err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (m *MySQL) set(ctx context.Context, place, user string, was account, known 
 			is.digests = append(is.digests, digestOf([]byte(password)))
 		}
 		if len(is.digests) == 0 {
-			is.digests = []string{invalid}
+			is.digests = []string{noPassword}
 		}
 		return s.change(ctx, place, text, identified([]string{place}, is.digests))
 	})
@@ -261,7 +261,9 @@ const discarding = " discarding"
 // one before. Which of two it stores as the old one, it does not tell. So the one that
 // stays is made the password before the old one is discarded.
 func retained(account string, stay, add []string, others int) ([]string, error) {
-	by := func(password string) string { return "ALTER USER " + account + " IDENTIFIED BY " + quoted(password) }
+	by := func(password string) string {
+		return "ALTER USER " + account + " IDENTIFIED BY " + quoteMySQL(password)
+	}
 	discard := "ALTER USER " + account + " DISCARD OLD PASSWORD"
 	switch {
 	case len(add) == 1 && len(stay)+others == 1:
@@ -307,7 +309,7 @@ func (m *MySQL) verify(ctx context.Context, user string, password []byte) error 
 func (m *MySQL) logIn(ctx context.Context, user string, password []byte, address string) error {
 	s, err := m.open(ctx, login{Username: user, Password: password}, address)
 	// The driver calls it malformed if the server goes on to a third password.
-	if slices.Contains([]uint16{accessDenied, lockedMySQL, lockedMariaDB}, number(err)) || errors.Is(err, mysql.ErrMalformPkt) {
+	if slices.Contains([]uint16{accessDenied, lockedMySQL, lockedMariaDB}, mysqlErrorNumber(err)) || errors.Is(err, mysql.ErrMalformPkt) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if err == nil {
@@ -334,7 +336,7 @@ func (m *MySQL) sessionsBefore(ctx context.Context, user string, before time.Tim
 			return err
 		}
 		defer s.close()
-		rows, err := s.list(ctx, user)
+		rows, err := s.listSessions(ctx, user)
 		for _, row := range rows {
 			if seconds, err := strconv.Atoi(row[2]); err != nil || seconds > least {
 				found = append(found, fmt.Sprintf("the session %s of %s at %s from %q", row[0], user, s.address, row[1]))
@@ -345,9 +347,9 @@ func (m *MySQL) sessionsBefore(ctx context.Context, user string, before time.Tim
 	return found, err
 }
 
-// list returns the sessions of a user, whose host and time it includes. Without the
-// privilege PROCESS, the list would have only the administrator's sessions.
-func (s *mysqlSession) list(ctx context.Context, user string) ([][]string, error) {
+// listSessions returns the sessions of a user, whose host and time it includes. Without the
+// privilege PROCESS, the listSessions would have only the administrator's sessions.
+func (s *mysqlSession) listSessions(ctx context.Context, user string) ([][]string, error) {
 	if err := s.missing(ctx, "PROCESS"); err != nil {
 		return nil, err
 	}
@@ -361,9 +363,9 @@ func (m *MySQL) endSessions(ctx context.Context, user string) error {
 			return err
 		}
 		defer s.close()
-		rows, err := s.list(ctx, user)
+		rows, err := s.listSessions(ctx, user)
 		for _, row := range rows {
-			if _, err := s.query(ctx, "KILL CONNECTION "+row[0]); err != nil && number(err) != noSuchThread {
+			if _, err := s.query(ctx, "KILL CONNECTION "+row[0]); err != nil && mysqlErrorNumber(err) != noSuchThread {
 				return err
 			}
 		}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// table holds the marks and seals.
-const table = "CREATE DATABASE IF NOT EXISTS syncer; CREATE TABLE IF NOT EXISTS syncer.logins (user VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY, mark VARCHAR(1024) CHARACTER SET utf8mb4 NOT NULL)"
+// loginsTable holds the marks and seals.
+const loginsTable = "CREATE DATABASE IF NOT EXISTS syncer; CREATE TABLE IF NOT EXISTS syncer.logins (user VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY, mark VARCHAR(1024) CHARACTER SET utf8mb4 NOT NULL)"
 
-// check finds missing rights, accounts that cannot be changed, and addresses that accept a
+// findObstacles finds missing rights, accounts that cannot be changed, and addresses that accept a
 // wrong password.
-func (m *MySQL) check(ctx context.Context, users []string, endSessions bool) (problems []error) {
+func (m *MySQL) findObstacles(ctx context.Context, users []string, endSessions bool) (problems []error) {
 	for _, address := range m.Addresses {
 		for _, user := range users {
 			err := m.logIn(ctx, user, []byte("not the password"), address)
@@ -40,13 +40,13 @@ func (m *MySQL) check(ctx context.Context, users []string, endSessions bool) (pr
 			add(err)
 		}
 	}
-	rows, err := s.query(ctx, "SELECT "+self)
+	rows, err := s.query(ctx, "SELECT "+adminAccount)
 	if err != nil {
 		return append(problems, err)
 	}
 	admin := rows[0][0]
 	if _, err := s.query(ctx, "INSERT INTO syncer.logins (user, mark) SELECT user, mark FROM syncer.logins AS old WHERE 1 = 0 ON DUPLICATE KEY UPDATE mark = ''"); err != nil {
-		add(fmt.Errorf("%w; run: %s; GRANT SELECT, INSERT, UPDATE ON syncer.logins TO %s", err, table, admin))
+		add(fmt.Errorf("%w; run: %s; GRANT SELECT, INSERT, UPDATE ON syncer.logins TO %s", err, loginsTable, admin))
 	}
 	accounts := "mysql.user"
 	if s.maria {

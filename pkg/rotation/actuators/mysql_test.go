@@ -41,7 +41,7 @@ func mariaDB(t *testing.T, options ...string) *users {
 			return secret.New([]byte(`{"username":"syncer","password":"admin's \\ password"}`)), nil
 		},
 	}}
-	server.Query(t, table+`;
+	server.Query(t, loginsTable+`;
 		CREATE USER syncer@127.0.0.1 IDENTIFIED BY 'admin\'s \\ password';
 		GRANT CREATE USER, PROCESS, CONNECTION ADMIN ON *.* TO syncer@127.0.0.1;
 		GRANT SELECT, INSERT, UPDATE ON syncer.logins TO syncer@127.0.0.1; GRANT SELECT ON mysql.global_priv TO syncer@127.0.0.1`)
@@ -52,7 +52,7 @@ func mariaDB(t *testing.T, options ...string) *users {
 func (m *users) create(t *testing.T, user string, hosts ...string) {
 	t.Helper()
 	for _, host := range hosts {
-		m.server.Query(t, "CREATE USER "+quoted(user)+"@"+quoted(host)+" IDENTIFIED VIA mysql_native_password USING 'invalid'")
+		m.server.Query(t, "CREATE USER "+quoteMySQL(user)+"@"+quoteMySQL(host)+" IDENTIFIED VIA mysql_native_password USING 'invalid'")
 	}
 }
 
@@ -92,7 +92,7 @@ func (m *users) session(t *testing.T, v versions.Version) *mysqlSession {
 // accounts returns what the server stores of users.
 func (m *users) accounts(t *testing.T) []string {
 	t.Helper()
-	return m.server.Query(t, "SELECT Host, JSON_EXTRACT(Priv, '$.authentication_string'), JSON_EXTRACT(Priv, '$.auth_or') FROM mysql.global_priv WHERE User = "+quoted(shopUser)+" ORDER BY Host")
+	return m.server.Query(t, "SELECT Host, JSON_EXTRACT(Priv, '$.authentication_string'), JSON_EXTRACT(Priv, '$.auth_or') FROM mysql.global_priv WHERE User = "+quoteMySQL(shopUser)+" ORDER BY Host")
 }
 
 // contains checks that one of several problems has each text.
@@ -266,7 +266,7 @@ func TestASuspendedProcessLosesTheLock(t *testing.T) {
 func TestWhatOthersDoToAList(t *testing.T) {
 	m := mariaDB(t)
 	m.create(t, shopUser, "%")
-	o, ctx, name := m.overlap(), t.Context(), quoted(shopUser)
+	o, ctx, name := m.overlap(), t.Context(), quoteMySQL(shopUser)
 	first, second := m.version(shopUser, 1), m.version(shopUser, 2)
 	both := func() {
 		t.Helper()
@@ -309,7 +309,7 @@ func (m *users) login(password string) error {
 func TestDriversUseTwoPasswordsOfOnePlugin(t *testing.T) {
 	m := mariaDB(t)
 	m.create(t, shopUser, "%")
-	o, ctx, name := m.overlap(), t.Context(), quoted(shopUser)
+	o, ctx, name := m.overlap(), t.Context(), quoteMySQL(shopUser)
 	m.server.Query(t, "INSTALL SONAME 'auth_ed25519'")
 	m.version(shopUser, 1)
 	for list, says := range map[string]string{
@@ -365,12 +365,12 @@ func TestObstaclesOfMariaDB(t *testing.T) {
 
 	trusting := *m.MySQL
 	trusting.CA = ""
-	contains(t, trusting.check(ctx, []string{shopUser}, false), `name the file with its CA certificate in "ca"`)
+	contains(t, trusting.findObstacles(ctx, []string{shopUser}, false), `name the file with its CA certificate in "ca"`)
 	naked := logintest.StartMariaDB(t, "--skip-ssl", "--skip-grant-tables")
 	trusting.CA, trusting.Addresses = m.CA, []string{naked.Addr}
-	contains(t, trusting.check(ctx, []string{shopUser}, false), noTLS)
+	contains(t, trusting.findObstacles(ctx, []string{shopUser}, false), noTLS)
 	trusting.Plain = true
-	contains(t, trusting.check(ctx, []string{shopUser}, false), "accepts "+shopUser+" with a wrong password")
+	contains(t, trusting.findObstacles(ctx, []string{shopUser}, false), "accepts "+shopUser+" with a wrong password")
 }
 
 // TestChangesGoToThePrimary, which is the only server that is not read-only.
@@ -387,7 +387,7 @@ func TestChangesGoToThePrimary(t *testing.T) {
 	replica.server.Query(t, "SET GLOBAL read_only = 1")
 	applied(t, o, first)
 	refused(t, o.Verify(t.Context(), first)) // nothing replicates here
-	replica.server.Query(t, "ALTER USER "+quoted(shopUser)+" IDENTIFIED BY 'c4n4ry-\\'\\\\1'")
+	replica.server.Query(t, "ALTER USER "+quoteMySQL(shopUser)+" IDENTIFIED BY 'c4n4ry-\\'\\\\1'")
 	good(t, o.Verify(t.Context(), first))
 	m.server.Query(t, "SET GLOBAL read_only = 1")
 	if _, err := m.places(t.Context(), shopUser); err == nil || !strings.Contains(err.Error(), "each address is read-only") {
@@ -404,7 +404,7 @@ func TestOldSessionsHoldAPassword(t *testing.T) {
 	applied(t, o, first)
 	s := m.session(t, first)
 	proctest.Eventually(t, "a session that is idle for two seconds", func() bool {
-		return m.server.Query(t, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE TIME >= 2 AND USER = "+quoted(shopUser))[0] == "1"
+		return m.server.Query(t, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE TIME >= 2 AND USER = "+quoteMySQL(shopUser))[0] == "1"
 	})
 	second := m.version(shopUser, 2)
 	applied(t, o, second)

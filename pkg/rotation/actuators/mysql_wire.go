@@ -55,7 +55,7 @@ var sqlErrors = map[uint16]string{
 	1396:         "the server refuses the digest of a password if a password check is installed: SET GLOBAL strict_password_validation = OFF",
 }
 
-func number(err error) uint16 {
+func mysqlErrorNumber(err error) uint16 {
 	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return answer.Number
 	}
@@ -63,7 +63,7 @@ func number(err error) uint16 {
 }
 
 func adviseMySQL(err error) error {
-	if step, ok := sqlErrors[number(err)]; ok {
+	if step, ok := sqlErrors[mysqlErrorNumber(err)]; ok {
 		return advice.Add(err, step)
 	}
 	if errors.Is(err, mysql.ErrNoTLS) {
@@ -105,10 +105,10 @@ func (s *mysqlSession) query(ctx context.Context, text string, args ...any) (all
 // alter runs a statement that may contain a password. So its text stays out of the error.
 func (s *mysqlSession) alter(ctx context.Context, statement string) error {
 	_, err := s.ExecContext(ctx, statement)
-	if n := number(err); n != 0 {
+	if n := mysqlErrorNumber(err); n != 0 {
 		err = &mysql.MySQLError{Number: n, Message: "a user cannot be changed"}
 	}
-	if number(err) == weakPassword {
+	if mysqlErrorNumber(err) == weakPassword {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return adviseMySQL(err)
@@ -233,7 +233,7 @@ func (s *mysqlSession) accounts(ctx context.Context, user string) (all []mysqlAc
 	}
 	rows, err := s.query(ctx, text, user)
 	for _, row := range rows {
-		a := mysqlAccount{name: quoted(user) + "@" + quoted(row[0])}
+		a := mysqlAccount{name: quoteMySQL(user) + "@" + quoteMySQL(row[0])}
 		if !s.maria {
 			if a.stored, err = strconv.Atoi(row[1]); err != nil {
 				return nil, err
@@ -256,7 +256,7 @@ func (s *mysqlSession) accounts(ctx context.Context, user string) (all []mysqlAc
 		for _, one := range append(slices.DeleteFunc(is.Or, func(one alternative) bool { return one == alternative{} }), is.alternative) {
 			if one.Plugin != "" && one.Plugin != nativePassword {
 				a.plugins = append(a.plugins, one.Plugin)
-			} else if one.Digest != invalid {
+			} else if one.Digest != noPassword {
 				a.digests = append(a.digests, one.Digest)
 			}
 		}
@@ -285,29 +285,29 @@ var errNoAccount = errors.New("it does not exist")
 func (s *mysqlSession) nobody(user string) error {
 	plugin := ""
 	if s.maria {
-		plugin = " IDENTIFIED VIA " + nativePassword + " USING '" + invalid + "'"
+		plugin = " IDENTIFIED VIA " + nativePassword + " USING '" + noPassword + "'"
 	}
-	return fmt.Errorf("%w; create the user %s: CREATE USER %s@'%%'%s", errNoAccount, user, quoted(user), plugin)
+	return fmt.Errorf("%w; create the user %s: CREATE USER %s@'%%'%s", errNoAccount, user, quoteMySQL(user), plugin)
 }
 
-// self is the administrator's account, as in SQL and as the list of privileges has it.
-const self = `CONCAT('\'', REPLACE(CURRENT_USER(), '@', '\'@\''), '\'')`
+// adminAccount is the administrator's account, as in SQL and as the list of privileges has it.
+const adminAccount = `CONCAT('\'', REPLACE(CURRENT_USER(), '@', '\'@\''), '\'')`
 
 // missing returns an error with the fix if the administrator has none of some privileges,
 // which mean the same.
 func (s *mysqlSession) missing(ctx context.Context, rights ...string) error {
-	rows, err := s.query(ctx, "SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = "+self)
+	rows, err := s.query(ctx, "SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = "+adminAccount)
 	if err != nil || slices.ContainsFunc(rows, func(row []string) bool { return slices.Contains(rights, row[0]) }) {
 		return err
 	}
-	if rows, err = s.query(ctx, "SELECT "+self); err != nil {
+	if rows, err = s.query(ctx, "SELECT "+adminAccount); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s: the administrator needs this privilege, and not by a role: GRANT %s ON *.* TO %s", s.address, rights[0], rows[0][0])
 }
 
-// invalid is a digest that no password has.
-const invalid = "invalid"
+// noPassword is a digest that no password has.
+const noPassword = "invalid"
 
 // digestOf returns the digest that MariaDB stores for a password. Nobody can log in with it.
 func digestOf(password []byte) string {
@@ -322,7 +322,7 @@ func identified(accounts, digests []string) string {
 	return "ALTER USER " + strings.Join(accounts, list+", ") + list
 }
 
-// quoted quotes a text for SQL under the session's sql_mode.
-func quoted(text string) string {
+// quoteMySQL quotes a text for SQL under the session's sql_mode.
+func quoteMySQL(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
 }

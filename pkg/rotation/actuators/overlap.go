@@ -36,14 +36,14 @@ type Account interface {
 	places(ctx context.Context, user string) ([]string, error)
 	// most is how many passwords the user can have; 0 means any number.
 	most() int
-	// look returns what the user accepts at a place. A user that does not exist accepts
-	// nothing, and set then returns how to create it.
-	look(ctx context.Context, place, user string, known []secret.Value) (account, error)
-	// set makes the user accept the wanted ones of the known passwords, and those that are
+	// readAccount returns what the user accepts at a place. A user that does not exist accepts
+	// nothing, and setPasswords then returns how to create it.
+	readAccount(ctx context.Context, place, user string, known []secret.Value) (account, error)
+	// setPasswords makes the user accept the wanted ones of the known passwords, and those that are
 	// not known, and stores the seal. It fails if the user has changed since it was looked
-	// at, where the server can tell. If nothing differs, an earlier set may have failed at
+	// at, where the server can tell. If nothing differs, an earlier setPasswords may have failed at
 	// its end.
-	set(ctx context.Context, place, user string, was account, known []secret.Value, wanted []bool, owner seal) error
+	setPasswords(ctx context.Context, place, user string, was account, known []secret.Value, wanted []bool, owner seal) error
 	// sessionsBefore returns the sessions that began before a time, each for an operator.
 	// It returns none if the server does not tell.
 	sessionsBefore(ctx context.Context, user string, before time.Time) ([]string, error)
@@ -96,7 +96,7 @@ func (s seal) barred(set string, doc *versions.Document) error {
 func (o *Overlap) Check(ctx context.Context, doc *versions.Document) []error {
 	within, cancel := within(ctx, o.Timeout)
 	defer cancel()
-	problems := o.Server.check(within, []string{o.User}, o.EndSessions)
+	problems := o.Server.findObstacles(within, []string{o.User}, o.EndSessions)
 	found, err := o.inspect(within, doc, len(doc.Versions) > 0)
 	problems = append(problems, found...)
 	if err != nil && len(problems) == 0 {
@@ -138,7 +138,7 @@ func (o *Overlap) each(ctx context.Context, doc *versions.Document, do func(plac
 		return err
 	}
 	for _, place := range places {
-		is, err := o.Server.look(ctx, place, o.User, passwords(doc))
+		is, err := o.Server.readAccount(ctx, place, o.User, passwords(doc))
 		if err == nil {
 			err = do(place, is)
 		}
@@ -219,7 +219,7 @@ func (o *Overlap) change(ctx context.Context, v versions.Version, accept bool) e
 		}
 		wanted := slices.Clone(is.accepts)
 		wanted[at] = accept
-		return o.Server.set(ctx, place, o.User, is, known, wanted, own)
+		return o.Server.setPasswords(ctx, place, o.User, is, known, wanted, own)
 	})
 }
 

@@ -28,9 +28,9 @@ type roleRights struct {
 	member           bool   // of that role
 }
 
-// check finds missing rights, users that could not use each other's tables, and addresses
+// findObstacles finds missing rights, users that could not use each other's tables, and addresses
 // that accept a wrong password.
-func (p *PostgreSQL) check(ctx context.Context, users []string, endSessions bool) (problems []error) {
+func (p *PostgreSQL) findObstacles(ctx context.Context, users []string, endSessions bool) (problems []error) {
 	for _, address := range p.Addresses {
 		for _, name := range users {
 			err := p.guess(ctx, name, address)

@@ -71,10 +71,18 @@ const (
 
 func permissions(vhost string) string { return "permissions/" + url.PathEscape(vhost) + "/" + userHere }
 
-func (r *RabbitMQ) marks(ctx context.Context, users []string) (map[string]mark, error) {
+func (r *RabbitMQ) marks(ctx context.Context, users []string) (marks map[string]mark, err error) {
+	err = r.asAdmin(ctx, func(a *rabbitAPI) error {
+		marks, err = a.readMarks(ctx, users)
+		return err
+	})
+	return marks, err
+}
+
+func (a *rabbitAPI) readMarks(ctx context.Context, users []string) (map[string]mark, error) {
 	marks := map[string]mark{}
 	for _, user := range users {
-		_, text, err := r.look(ctx, user)
+		_, text, err := a.readUser(ctx, user)
 		if errors.Is(err, errAbsent) {
 			continue
 		} else if err != nil {
@@ -85,39 +93,43 @@ func (r *RabbitMQ) marks(ctx context.Context, users []string) (map[string]mark, 
 	return marks, nil
 }
 
-// look returns a user, and the text that holds its mark.
-func (r *RabbitMQ) look(ctx context.Context, user string) (u rabbitUser, text string, err error) {
-	if err := r.call(ctx, http.MethodGet, onUser(ofUser, user), nil, &u); err != nil {
+// readUser returns a user, and the text that holds its mark.
+func (a *rabbitAPI) readUser(ctx context.Context, user string) (u rabbitUser, text string, err error) {
+	if err := a.call(ctx, http.MethodGet, onUser(ofUser, user), nil, &u); err != nil {
 		return u, "", err
 	}
 	var found struct{ Value any }
-	if err = r.call(ctx, http.MethodGet, onUser(ofMark, user), nil, &found); errors.Is(err, errAbsent) {
+	if err = a.call(ctx, http.MethodGet, onUser(ofMark, user), nil, &found); errors.Is(err, errAbsent) {
 		err = nil
 	}
 	text, _ = found.Value.(string)
 	return u, text, err
 }
 
-func (r *RabbitMQ) setMark(ctx context.Context, user string, is mark, text string) error {
-	return r.call(ctx, http.MethodPut, onUser(ofMark, user), map[string]string{"value": is.in(text)}, nil)
+func (a *rabbitAPI) setMark(ctx context.Context, user string, is mark, text string) error {
+	return a.call(ctx, http.MethodPut, onUser(ofMark, user), map[string]string{"value": is.in(text)}, nil)
 }
 
-// admit gives the user the rights of the primary's user too. Syncer sends a salted hash, so
+func (r *RabbitMQ) admit(ctx context.Context, user string, password []byte, next func(mark) (mark, error)) error {
+	return r.asAdmin(ctx, func(a *rabbitAPI) error { return a.admitUser(ctx, user, password, next) })
+}
+
+// admitUser gives the user the rights of the primary's user too. Syncer sends a salted hash, so
 // that the server never has the password before a login. The mark changes first, so that a
 // late request finds the later mark.
-func (r *RabbitMQ) admit(ctx context.Context, user string, password []byte, next func(mark) (mark, error)) error {
-	u, text, err := r.look(ctx, user)
+func (a *rabbitAPI) admitUser(ctx context.Context, user string, password []byte, next func(mark) (mark, error)) error {
+	u, text, err := a.readUser(ctx, user)
 	if errors.Is(err, errAbsent) {
-		return fmt.Errorf("%w; create it: %s", err, r.createUser(user))
+		return fmt.Errorf("%w; create it: %s", err, a.createUser(user))
 	} else if err != nil {
 		return err
 	}
 	is, err := next(readMark(text))
 	if err == nil {
-		err = r.setMark(ctx, user, is, text)
+		err = a.setMark(ctx, user, is, text)
 	}
 	if err == nil {
-		u.Tags, err = r.grant(ctx, user)
+		u.Tags, err = a.grant(ctx, user)
 	}
 	if err != nil {
 		return err
@@ -129,7 +141,7 @@ func (r *RabbitMQ) admit(ctx context.Context, user string, password []byte, next
 		clear(salted[4:cap(salted)])
 		u.Hash, u.Algorithm = base64.StdEncoding.EncodeToString(slices.Concat(salted, sum[:])), "rabbit_password_hashing_sha256"
 	}
-	return r.call(ctx, http.MethodPut, onUser(ofUser, user), u, nil)
+	return a.call(ctx, http.MethodPut, onUser(ofUser, user), u, nil)
 }
 
 // createUser returns the commands that create a user without a known password.
@@ -141,11 +153,15 @@ func (r *RabbitMQ) permit(user string) string {
 	return fmt.Sprintf("rabbitmqctl set_permissions -p '%s' '%s' '.*' '.*' '.*'", r.VHost, user)
 }
 
-// refuse first lets the user open no connection, and removes the password at the end. The
+func (r *RabbitMQ) refuse(ctx context.Context, user string, next func(mark) (mark, error)) error {
+	return r.asAdmin(ctx, func(a *rabbitAPI) error { return a.refuseUser(ctx, user, next) })
+}
+
+// refuseUser first lets the user open no connection, and removes the password at the end. The
 // limit also refuses a client whose password was checked just before, and which no list
 // has yet. The tags stay. The mark changes last, because a revoked user is left as it is.
-func (r *RabbitMQ) refuse(ctx context.Context, user string, next func(mark) (mark, error)) error {
-	u, text, err := r.look(ctx, user)
+func (a *rabbitAPI) refuseUser(ctx context.Context, user string, next func(mark) (mark, error)) error {
+	u, text, err := a.readUser(ctx, user)
 	if errors.Is(err, errAbsent) {
 		return errStands
 	} else if err != nil {
@@ -153,13 +169,13 @@ func (r *RabbitMQ) refuse(ctx context.Context, user string, next func(mark) (mar
 	}
 	is, err := next(readMark(text))
 	if err == nil {
-		err = r.call(ctx, http.MethodPut, onUser(openMost, user), json.RawMessage(shut), nil)
+		err = a.call(ctx, http.MethodPut, onUser(openMost, user), json.RawMessage(shut), nil)
 	}
 	if err == nil && is.state == revoked {
-		err = r.call(ctx, http.MethodPut, onUser(ofUser, user), rabbitUser{Tags: u.Tags}, nil)
+		err = a.call(ctx, http.MethodPut, onUser(ofUser, user), rabbitUser{Tags: u.Tags}, nil)
 	}
 	if err == nil {
-		err = r.setMark(ctx, user, is, text)
+		err = a.setMark(ctx, user, is, text)
 	}
 	if err != nil || is.state == revoked {
 		return err
@@ -173,8 +189,8 @@ func (r *RabbitMQ) refuse(ctx context.Context, user string, next func(mark) (mar
 
 // grant gives a user the rights of the user with the latest accepted version, and returns
 // its tags. If there is none, the user keeps its rights, but for the limit of refuse.
-func (r *RabbitMQ) grant(ctx context.Context, user string) (tags []string, err error) {
-	marks, err := r.marks(ctx, r.Users)
+func (a *rabbitAPI) grant(ctx context.Context, user string) (tags []string, err error) {
+	marks, err := a.readMarks(ctx, a.Users)
 	if err != nil {
 		return nil, err
 	}
@@ -184,11 +200,11 @@ func (r *RabbitMQ) grant(ctx context.Context, user string) (tags []string, err e
 			model = name
 		}
 	}
-	_, has, err := r.rights(ctx, user)
+	_, has, err := a.rights(ctx, user)
 	if err != nil {
 		return nil, err
 	}
-	tags, wanted, err := r.rights(ctx, model)
+	tags, wanted, err := a.rights(ctx, model)
 	if err != nil {
 		return nil, err
 	}
@@ -197,12 +213,12 @@ func (r *RabbitMQ) grant(ctx context.Context, user string) (tags []string, err e
 	}
 	for path := range has {
 		if _, stays := wanted[path]; !stays {
-			err = errors.Join(err, r.call(ctx, http.MethodDelete, onUser(path, user), nil, nil))
+			err = errors.Join(err, a.call(ctx, http.MethodDelete, onUser(path, user), nil, nil))
 		}
 	}
 	for path, body := range wanted {
 		if has[path] != body {
-			err = errors.Join(err, r.call(ctx, http.MethodPut, onUser(path, user), json.RawMessage(body), nil))
+			err = errors.Join(err, a.call(ctx, http.MethodPut, onUser(path, user), json.RawMessage(body), nil))
 		}
 	}
 	return tags, err
@@ -210,14 +226,14 @@ func (r *RabbitMQ) grant(ctx context.Context, user string) (tags []string, err e
 
 // rights returns what a user may do: its tags, and its permissions and limits by their
 // paths.
-func (r *RabbitMQ) rights(ctx context.Context, user string) (tags []string, bodies map[string]string, err error) {
+func (a *rabbitAPI) rights(ctx context.Context, user string) (tags []string, bodies map[string]string, err error) {
 	var u rabbitUser
 	var allowed, topics []map[string]string
 	var limits []struct{ Value map[string]int }
-	err = r.call(ctx, http.MethodGet, onUser(ofUser, user), nil, &u)
+	err = a.call(ctx, http.MethodGet, onUser(ofUser, user), nil, &u)
 	for path, out := range map[string]any{ofUser + "/permissions": &allowed, ofUser + "/topic-permissions": &topics, ofLimits: &limits} {
 		if err == nil {
-			err = r.call(ctx, http.MethodGet, onUser(path, user), nil, out)
+			err = a.call(ctx, http.MethodGet, onUser(path, user), nil, out)
 		}
 	}
 	bodies = map[string]string{}
@@ -267,16 +283,24 @@ func (r *RabbitMQ) logIn(ctx context.Context, user string, password []byte, addr
 
 type rabbitConn struct{ Name, Node, VHost, User string }
 
-// sessions returns the connections of a user. RabbitMQ has two lists. The one of a user has a
-// connection at once, but keeps some that have ended, forever. The other one has a
-// connection only with the next statistics. A connection that is missing there after their
-// interval has ended. Both omit a node that does not run.
 func (r *RabbitMQ) sessions(ctx context.Context, user string) (found []string, err error) {
+	err = r.asAdmin(ctx, func(a *rabbitAPI) error {
+		found, err = a.listConnections(ctx, user)
+		return err
+	})
+	return found, err
+}
+
+// listConnections returns the connections of a user. RabbitMQ has two lists. The one of a
+// user has a connection at once, but keeps some that have ended, forever. The other one has
+// a connection only with the next statistics. A connection that is missing there after
+// their interval has ended. Both omit a node that does not run.
+func (a *rabbitAPI) listConnections(ctx context.Context, user string) (found []string, err error) {
 	var nodes []struct {
 		Name    string
 		Running bool
 	}
-	if err := r.call(ctx, http.MethodGet, "nodes?columns=name,running", nil, &nodes); err != nil {
+	if err := a.call(ctx, http.MethodGet, "nodes?columns=name,running", nil, &nodes); err != nil {
 		return nil, err
 	}
 	for _, n := range nodes {
@@ -287,10 +311,10 @@ func (r *RabbitMQ) sessions(ctx context.Context, user string) (found []string, e
 	var at []rabbitConn // the first look
 	for start := time.Now(); ; {
 		var open, counted []rabbitConn
-		if err := r.call(ctx, http.MethodGet, onUser(ofOpen, user), nil, &open); err != nil || len(open) == 0 {
+		if err := a.call(ctx, http.MethodGet, onUser(ofOpen, user), nil, &open); err != nil || len(open) == 0 {
 			return nil, err
 		}
-		if err := r.call(ctx, http.MethodGet, "connections?columns=name,node,vhost,user", nil, &counted); err != nil {
+		if err := a.call(ctx, http.MethodGet, "connections?columns=name,node,vhost,user", nil, &counted); err != nil {
 			return nil, err
 		}
 		if at == nil {
@@ -319,11 +343,18 @@ func (r *RabbitMQ) uses(ctx context.Context, user string) ([]string, error) {
 }
 
 func (r *RabbitMQ) endSessions(ctx context.Context, user string) error {
-	return r.call(ctx, http.MethodDelete, onUser(ofOpen, user), nil, nil)
+	return r.asAdmin(ctx, func(a *rabbitAPI) error { return a.call(ctx, http.MethodDelete, onUser(ofOpen, user), nil, nil) })
 }
 
-// call calls the management API. in is sent and out is read as JSON, unless they are nil.
-func (r *RabbitMQ) call(ctx context.Context, method, path string, in, out any) error {
+// rabbitAPI is the management API, with the login of the administrator.
+type rabbitAPI struct {
+	*RabbitMQ
+	admin  login
+	client http.Client
+}
+
+// asAdmin calls do with the management API.
+func (r *RabbitMQ) asAdmin(ctx context.Context, do func(a *rabbitAPI) error) error {
 	config, err := trust(r.CA, "")
 	if err != nil {
 		return err
@@ -333,21 +364,25 @@ func (r *RabbitMQ) call(ctx context.Context, method, path string, in, out any) e
 		return err
 	}
 	defer clear(admin.Password)
+	return do(&rabbitAPI{r, admin, http.Client{
+		Transport:     &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, // acts are rare
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}})
+}
+
+// call calls the management API. in is sent and out is read as JSON, unless they are nil.
+func (a *rabbitAPI) call(ctx context.Context, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(r.API, "/")+"/api/"+path, bytes.NewReader(body))
-	if err != nil || req.URL.Scheme != "https" && !r.Plain {
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(a.API, "/")+"/api/"+path, bytes.NewReader(body))
+	if err != nil || req.URL.Scheme != "https" && !a.Plain {
 		return errors.New(`"api" is not a URL with https://; correct it, or set "plain: true" for an API without TLS`)
 	}
-	req.SetBasicAuth(admin.Username, string(admin.Password))
+	req.SetBasicAuth(a.admin.Username, string(a.admin.Password))
 	req.Header.Set("Content-Type", "application/json") // user-limits require it
-	client := http.Client{
-		Transport:     &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, // acts are rare
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	resp, err := client.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		return advice.Connection(err, nameCA)
 	}
@@ -359,7 +394,7 @@ func (r *RabbitMQ) call(ctx context.Context, method, path string, in, out any) e
 	case resp.StatusCode == http.StatusNotFound:
 		err = errAbsent
 	case resp.StatusCode == http.StatusUnauthorized:
-		err = fmt.Errorf(`it refuses the administrator; check the variable in "admin" and the tag: rabbitmqctl set_user_tags %s administrator`, admin.Username)
+		err = fmt.Errorf(`it refuses the administrator; check the variable in "admin" and the tag: rabbitmqctl set_user_tags %s administrator`, a.admin.Username)
 	case resp.StatusCode > 299:
 		_ = json.Unmarshal(answer, &said)
 		err = fmt.Errorf("%s %s", resp.Status, brief.Input(said.Reason))

@@ -10,19 +10,25 @@ import (
 	"strings"
 )
 
-// check finds missing users and rights, rights that differ, addresses that accept a wrong
+// findObstacles finds missing users and rights, rights that differ, addresses that accept a wrong
 // password, and connections of a user that has no version.
-func (r *RabbitMQ) check(ctx context.Context, users []string, _ bool) (problems []error) {
+func (r *RabbitMQ) findObstacles(ctx context.Context, users []string, _ bool) (problems []error) {
 	var admin struct {
 		Name string
 		Tags []string
 	}
-	if err := r.call(ctx, http.MethodGet, "whoami", nil, &admin); err != nil {
+	err := r.asAdmin(ctx, func(a *rabbitAPI) error {
+		if err := a.call(ctx, http.MethodGet, "whoami", nil, &admin); err != nil {
+			return err
+		}
+		if !slices.Contains(admin.Tags, "administrator") {
+			return fmt.Errorf("%s may not change users: rabbitmqctl set_user_tags '%s' %s", admin.Name, admin.Name, strings.Join(append(admin.Tags, "administrator"), " "))
+		}
+		problems = a.checkUsers(ctx, users)
+		return nil
+	})
+	if err != nil {
 		problems = append(problems, err)
-	} else if !slices.Contains(admin.Tags, "administrator") {
-		problems = append(problems, fmt.Errorf("%s may not change users: rabbitmqctl set_user_tags '%s' %s", admin.Name, admin.Name, strings.Join(append(admin.Tags, "administrator"), " ")))
-	} else {
-		problems = r.checkUsers(ctx, users)
 	}
 	for _, address := range r.Addresses {
 		for _, user := range users {
@@ -41,9 +47,9 @@ func (r *RabbitMQ) check(ctx context.Context, users []string, _ bool) (problems 
 	return problems
 }
 
-func (r *RabbitMQ) checkUsers(ctx context.Context, users []string) (problems []error) {
+func (a *rabbitAPI) checkUsers(ctx context.Context, users []string) (problems []error) {
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	marks, err := r.marks(ctx, users)
+	marks, err := a.readMarks(ctx, users)
 	if err != nil {
 		return []error{err}
 	}
@@ -52,24 +58,24 @@ func (r *RabbitMQ) checkUsers(ctx context.Context, users []string) (problems []e
 	model, modelTags, rights := "", []string(nil), map[string]string(nil)
 	for _, user := range users {
 		if _, exists := marks[user]; !exists {
-			wrong("there is no user %s: %s", user, r.createUser(user))
+			wrong("there is no user %s: %s", user, a.createUser(user))
 			continue
 		}
 		if user == "guest" {
 			wrong("guest may only log in from the server itself (loopback_users); use another user")
 		}
 		if begun && !valid(user) { // it gets its rights with its next version
-			if open, err := r.sessions(ctx, user); err != nil || len(open) > 0 {
+			if open, err := a.listConnections(ctx, user); err != nil || len(open) > 0 {
 				wrong("%s has no version: %w", user, errors.Join(err, errors.New(strings.Join(open, "; "))))
 			}
 			continue
 		}
-		tags, has, err := r.rights(ctx, user)
+		tags, has, err := a.rights(ctx, user)
 		if err != nil {
 			return append(problems, err)
 		}
-		if _, may := has[permissions(r.VHost)]; !may {
-			wrong("%s may not use the virtual host %s: %s", user, r.VHost, r.permit(user))
+		if _, may := has[permissions(a.VHost)]; !may {
+			wrong("%s may not use the virtual host %s: %s", user, a.VHost, a.permit(user))
 		}
 		if has[openMost] == shut {
 			delete(has, openMost)

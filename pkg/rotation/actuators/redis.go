@@ -76,8 +76,8 @@ func (u aclUser) cannot(name string) error {
 	return nil
 }
 
-func (r *Redis) look(ctx context.Context, place, user string, known []secret.Value) (is account, err error) {
-	err = r.asAdmin(ctx, place, func(c *resp) error {
+func (r *Redis) readAccount(ctx context.Context, place, user string, known []secret.Value) (is account, err error) {
+	err = r.asAdmin(ctx, []string{place}, func(_ string, c *resp) error {
 		u, err := c.user(user)
 		if err == nil {
 			err = u.cannot(user)
@@ -113,10 +113,10 @@ func aclDigest(value secret.Value) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// set changes the user in one command, which changes nothing if a digest to be removed is
+// setPasswords changes the user in one command, which changes nothing if a digest to be removed is
 // gone. It then stores the access control list, also if nothing differs: an earlier call
 // may not have come so far.
-func (r *Redis) set(ctx context.Context, place, user string, was account, known []secret.Value, wanted []bool, owner seal) error {
+func (r *Redis) setPasswords(ctx context.Context, place, user string, was account, known []secret.Value, wanted []bool, owner seal) error {
 	rules := []string{"ACL", "SETUSER", user}
 	if was.owner != (seal{}) {
 		rules = append(rules, "!"+hex.EncodeToString(was.owner[:]))
@@ -130,7 +130,7 @@ func (r *Redis) set(ctx context.Context, place, user string, was account, known 
 			rules = append(rules, "!"+aclDigest(value))
 		}
 	}
-	return r.asAdmin(ctx, place, func(c *resp) error {
+	return r.asAdmin(ctx, []string{place}, func(_ string, c *resp) error {
 		u, err := c.user(user)
 		if err == nil && !u.exists {
 			err = fmt.Errorf("it does not exist; create it: %s", creation(user))
@@ -174,7 +174,7 @@ func (r *Redis) logIn(ctx context.Context, user string, password []byte, address
 // sessionsBefore returns those that began before a time. Redis tells ages in whole seconds,
 // so one that began in the second before it may be missing.
 func (r *Redis) sessionsBefore(ctx context.Context, user string, before time.Time) (found []string, err error) {
-	err = r.atEach(ctx, func(address string, c *resp) error {
+	err = r.asAdmin(ctx, r.Addresses, func(address string, c *resp) error {
 		answer, err := c.do("CLIENT", "LIST")
 		if err != nil {
 			return err
@@ -203,7 +203,7 @@ func (r *Redis) sessionsBefore(ctx context.Context, user string, before time.Tim
 }
 
 func (r *Redis) endSessions(ctx context.Context, user string) error {
-	return r.atEach(ctx, func(_ string, c *resp) error {
+	return r.asAdmin(ctx, r.Addresses, func(_ string, c *resp) error {
 		_, err := c.do("CLIENT", "KILL", "USER", user)
 		return err
 	})
@@ -227,27 +227,23 @@ func (r *Redis) open(ctx context.Context, l login, address string) (c *resp, err
 	return c, nil
 }
 
-// atEach calls do with a connection of the administrator to each server.
-func (r *Redis) atEach(ctx context.Context, do func(address string, c *resp) error) error {
-	for _, address := range r.Addresses {
-		if err := r.asAdmin(ctx, address, func(c *resp) error { return do(address, c) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// asAdmin calls do with a connection of the administrator.
-func (r *Redis) asAdmin(ctx context.Context, address string, do func(*resp) error) error {
+// asAdmin calls do with a connection of the administrator to each of some servers.
+func (r *Redis) asAdmin(ctx context.Context, addresses []string, do func(address string, c *resp) error) error {
 	admin, err := adminLogin(ctx, r.Admin)
 	if err != nil {
 		return err
 	}
 	defer clear(admin.Password)
-	c, err := r.open(ctx, admin, address)
-	if err != nil {
-		return err
+	for _, address := range addresses {
+		c, err := r.open(ctx, admin, address)
+		if err != nil {
+			return err
+		}
+		err = do(address, c)
+		c.close()
+		if err != nil {
+			return err
+		}
 	}
-	defer c.close()
-	return do(c)
+	return nil
 }

@@ -30,10 +30,10 @@ type redisNode struct {
 	cluster []string // the lines of CLUSTER NODES
 }
 
-// check finds missing rights and users, and servers that accept a wrong password or forget
+// findObstacles finds missing rights and users, and servers that accept a wrong password or forget
 // passwords in a restart. If there are none, it finds servers that are not among the
 // addresses.
-func (r *Redis) check(ctx context.Context, users []string, endSessions bool) (problems []error) {
+func (r *Redis) findObstacles(ctx context.Context, users []string, endSessions bool) (problems []error) {
 	nodes := map[string]redisNode{} // by their run
 	for _, address := range r.Addresses {
 		err := r.guess(ctx, users[0], address)
@@ -43,8 +43,8 @@ func (r *Redis) check(ctx context.Context, users []string, endSessions bool) (pr
 		if unreachable(err) {
 			continue
 		}
-		err = r.asAdmin(ctx, address, func(c *resp) error {
-			wrong, node, err := c.check(users[0], endSessions)
+		err = r.asAdmin(ctx, []string{address}, func(_ string, c *resp) error {
+			wrong, node, err := c.inspectServer(users[0], endSessions)
 			for _, problem := range wrong {
 				problems = append(problems, fmt.Errorf("%s: %w", address, problem))
 			}
@@ -75,8 +75,8 @@ func (r *Redis) guess(ctx context.Context, user, address string) error {
 	return err
 }
 
-// check examines one server.
-func (c *resp) check(user string, endSessions bool) (problems []error, node redisNode, err error) {
+// inspectServer examines one server.
+func (c *resp) inspectServer(user string, endSessions bool) (problems []error, node redisNode, err error) {
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if missing := c.missing(redisRights(user, endSessions)); len(missing) > 0 {
 		wrong("%s lacks rights: ACL SETUSER %s %s", c.username, c.username, strings.Join(missing, " "))

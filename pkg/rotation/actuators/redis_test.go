@@ -209,26 +209,26 @@ func TestRedisUserOfAnotherSet(t *testing.T) {
 	c := newCache(t, 0)
 	ctx := t.Context()
 	at, known := c.redis.Addresses[0], []secret.Value{secret.New([]byte("a")), secret.New([]byte("b"))}
-	before, err := c.redis.look(ctx, at, "shop", known)
+	before, err := c.redis.readAccount(ctx, at, "shop", known)
 	good(t, err)
 	ours, theirs := sealOf("shop/cache", c.doc), sealOf("another", c.doc)
-	good(t, c.redis.set(ctx, at, "shop", before, known, []bool{true, false}, ours))
-	was, err := c.redis.look(ctx, at, "shop", known)
+	good(t, c.redis.setPasswords(ctx, at, "shop", before, known, []bool{true, false}, ours))
+	was, err := c.redis.readAccount(ctx, at, "shop", known)
 	if err != nil || !was.accepts[0] || was.accepts[1] || was.owner != ours || len(was.others) > 0 {
 		t.Fatalf("it is %+v, %v", was, err)
 	}
-	good(t, c.redis.set(ctx, at, "shop", was, known, []bool{true, false}, theirs))
-	if err := c.redis.set(ctx, at, "shop", was, known, []bool{true, true}, ours); err == nil {
+	good(t, c.redis.setPasswords(ctx, at, "shop", was, known, []bool{true, false}, theirs))
+	if err := c.redis.setPasswords(ctx, at, "shop", was, known, []bool{true, true}, ours); err == nil {
 		t.Error("a change is made of what was seen before another change")
 	}
-	if is, err := c.redis.look(ctx, at, "shop", known); err != nil || is.owner != theirs || is.accepts[1] {
+	if is, err := c.redis.readAccount(ctx, at, "shop", known); err != nil || is.owner != theirs || is.accepts[1] {
 		t.Errorf("it is %+v, %v", is, err)
 	}
 	if _, err := c.Apply(ctx, c.begin(1)); err == nil || !strings.Contains(err.Error(), "another set owns it") {
 		t.Errorf("apply: %v", err)
 	}
-	good(t, c.redis.set(ctx, at, "shop", before, known, []bool{false, false}, ours))
-	if _, err := c.redis.look(ctx, at, "shop", known); err == nil || !strings.Contains(err.Error(), "two sets own it") {
+	good(t, c.redis.setPasswords(ctx, at, "shop", before, known, []bool{false, false}, ours))
+	if _, err := c.redis.readAccount(ctx, at, "shop", known); err == nil || !strings.Contains(err.Error(), "two sets own it") {
 		t.Errorf("with two seals: %v", err)
 	}
 }

@@ -57,15 +57,15 @@ type loginServer interface {
 	// verify logs in at every address. The error is ErrRefused if one refuses.
 	verify(ctx context.Context, user string, password []byte) error
 	endSessions(ctx context.Context, user string) error
-	// check returns the obstacles to a rotation, each with its fix.
-	check(ctx context.Context, users []string, endSessions bool) []error
+	// findObstacles returns the obstacles to a rotation, each with its fix.
+	findObstacles(ctx context.Context, users []string, endSessions bool) []error
 }
 
 // Check returns the obstacles to a rotation, among them users of another set.
 func (t *Turns) Check(ctx context.Context, doc *versions.Document) []error {
 	within, cancel := within(ctx, t.Timeout)
 	defer cancel()
-	problems := t.Server.check(within, t.Users, t.EndSessions)
+	problems := t.Server.findObstacles(within, t.Users, t.EndSessions)
 	marks, err := t.Server.marks(within, t.Users)
 	if err != nil {
 		if len(problems) > 0 { // which says more
