@@ -18,27 +18,38 @@ func TestTheLoginPageWithoutACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := func(kind string) string {
-		found := regexp.MustCompile("(?s)   ```" + kind + "\n(.*?)   ```\n").FindSubmatch(page)
-		if found == nil {
-			t.Fatalf("the page has no %s", kind)
-		}
-		return strings.ReplaceAll("\n"+string(found[1]), "\n   ", "\n")
-	}
+	block := func(kind string) string { return findBlock(t, string(page), kind) }
 	db, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Stop() })
 	db.Query(t, "postgres", strings.ReplaceAll(block("sql"), "'…'", "'pw'"))
+	rotateAsShown(t, func(key string) string {
+		text := strings.NewReplacer("/etc/syncer/rotates/api-key", key, "db.shop:5432/shop", db.Addr+"/postgres", "/etc/syncer/db-ca/ca.crt", db.CA).Replace(block("yaml"))
+		return regexp.MustCompile(`(confirm: ).*# without a cluster: (.*)`).ReplaceAllString(text, "$1$2")
+	})
+}
+
+// findBlock returns the first block of a kind in a list of a page.
+func findBlock(t *testing.T, page, kind string) string {
+	t.Helper()
+	found := regexp.MustCompile("(?s)   ```" + kind + "\n(.*?)   ```\n").FindStringSubmatch(page)
+	if found == nil {
+		t.Fatalf("the page has no %s", kind)
+	}
+	return strings.ReplaceAll("\n"+found[1], "\n   ", "\n")
+}
+
+// rotateAsShown follows the pages about logins with a configuration, until the set is idle. The administrator "syncer" has the password "pw". key is the file of an API key.
+func rotateAsShown(t *testing.T, config func(key string) string) {
+	t.Helper()
 	server := conjurdtest.Start(t)
 	t.Setenv("CONJUR_APPLIANCE_URL", server.URL)
 	t.Setenv("CONJUR_ACCOUNT", server.Account)
 	t.Setenv("CONJUR_SSL_CERTIFICATE", string(server.CA))
 	key, file := filepath.Join(t.TempDir(), "api-key"), filepath.Join(t.TempDir(), "syncer.yaml")
-	text := strings.NewReplacer("/etc/syncer/rotates/api-key", key, "db.shop:5432/shop", db.Addr+"/postgres", "/etc/syncer/db-ca/ca.crt", db.CA).Replace(block("yaml"))
-	text = regexp.MustCompile(`(confirm: ).*# without a cluster: (.*)`).ReplaceAllString(text, "$1$2")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(config(key)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	do := func(args ...string) string {
