@@ -32,8 +32,9 @@
 //
 // # Limits
 //
-// Requests wait for a rate limit, those of polls after others, and end at a timeout. Retry-After pauses all
-// requests. The client keeps two connections, so that a poll never delays a fetch.
+// Requests wait for a rate limit, and end at a timeout. Those of polls wait for others.
+// Retry-After pauses all requests. The client keeps two connections, so that a poll never
+// delays a fetch.
 // The length limit of a body depends on the request. Decoding keeps only the
 // requested data, so an answer takes at most a small multiple of that limit. The
 // client checks the CA file before each request, and uses it if it changed.

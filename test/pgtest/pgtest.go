@@ -30,7 +30,7 @@ const patience = time.Minute
 type Server struct {
 	Addr   string // host:port, of loopback
 	Socket string // host:port, where the host is a folder that only the server's user and root may enter
-	CA     string // file with the certificate that its own one is signed by
+	CA     string // file with the certificate that signed its certificate
 
 	home, bin  string
 	host, port string
