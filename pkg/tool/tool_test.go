@@ -3,6 +3,7 @@ package tool
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +33,7 @@ func TestReport(t *testing.T) {
 		{errors.Join(one, two, three), ErrReported, "error: one\nerror: two\nerror: three\n"},
 	} {
 		var said strings.Builder
-		if err := (&Tool{Err: &said}).Report(c.err); err != c.want || said.String() != c.said {
+		if err := (&Tool{Err: &said}).Report(c.err); !errors.Is(err, c.want) || fmt.Sprint(err) != fmt.Sprint(c.want) || said.String() != c.said {
 			t.Errorf("%v: returned %v, printed %q", c.err, err, said.String())
 		}
 	}
