@@ -110,7 +110,7 @@ func (s step) run(ctx context.Context) []cost {
 	if !s.plane {
 		return []cost{s.command(ctx)}
 	}
-	plane, err := startPlane()
+	plane, err := startPlane(s.env)
 	if err != nil {
 		return []cost{{step: s.name, err: err}}
 	}
@@ -157,11 +157,11 @@ type plane struct {
 	kubeconfig string
 }
 
-// startPlane returns when the control plane is ready. It ends with stop, and
-// with this process.
-func startPlane() (*plane, error) {
+// startPlane returns when the control plane is ready. Its environment is that of this
+// process and env. It ends with stop, and with this process.
+func startPlane(env []string) (*plane, error) {
 	p := &plane{cmd: exec.Command(os.Getenv("SYNCER_KUBE"), "up", "--stdin")}
-	p.cmd.Stderr = os.Stderr
+	p.cmd.Stderr, p.cmd.Env = os.Stderr, append(os.Environ(), env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C is for the tests; stop comes after them
 	in, err := p.cmd.StdinPipe()
 	if err != nil {

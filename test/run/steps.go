@@ -48,7 +48,7 @@ func everything() []step {
 		step{name: "tests of the module keyset, race detector", dir: "keyset", args: goCommand("test", "-race", "./...")},
 		step{name: "files for the kubelet's own parser", dir: "test/clients", args: goCommand("test", "./kubelet")},
 		step{name: "long histories of removal", args: goCommand("test", "-timeout", "20m", "-run", "TestHistories", "./test/removal")},
-		step{name: "long histories of versions", args: goCommand("test", "-timeout", "20m", "./pkg/rotation/versions", "-histories", "100000")},
+		step{name: "long histories and models of versions", args: goCommand("test", "-timeout", "20m", "./pkg/rotation/versions", "-histories", "100000")},
 		step{name: "upgrade from the previous release, and back", args: []string{"make", "-s", "test-upgrade"}},
 		step{name: "alerts in a Prometheus", args: []string{"make", "-s", "test-alerts"}},
 		step{name: "status page in a browser", args: []string{"make", "-s", "test-page"}},

@@ -208,7 +208,7 @@ func TestModel(t *testing.T) {
 		{"keys, not compared, rollback", rules{commands: []uint8{rollback}, ids: 3, lease: true, passes: 1}, true},
 	}
 	for _, run := range runs {
-		if run.long && raced {
+		if run.long && (raced || testing.Short()) {
 			continue // the same walk as the others, an order of magnitude longer
 		}
 		t.Run(run.name, func(t *testing.T) {
