@@ -11,14 +11,26 @@ import (
 	"github.com/secretsync/syncer/test/pgtest"
 )
 
+// TestThePagesShowTheStatementsOfInit: what a page tells to run at a server is what "rotate
+// init" prints for the page's set.
+func TestThePagesShowTheStatementsOfInit(t *testing.T) {
+	for section, kind := range map[string]string{"# Rotate a database login": "sql", "## MariaDB and MySQL": "sql", "## RabbitMQ": "sh", "## Redis and Valkey": "sh"} {
+		file := filepath.Join(t.TempDir(), "syncer.yaml")
+		if err := os.WriteFile(file, []byte(findBlock(t, section, "yaml")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		policy, remarks, err := told(t, "", "rotate", "init", "--config", file)
+		together := func(text string) string { return strings.Join(strings.Fields(text), "") } // lines break elsewhere
+		if shown := together(findBlock(t, section, kind)); err != nil || !strings.HasSuffix(together(remarks), ":"+shown) || strings.Contains(policy, "CREATE") {
+			t.Errorf("%s: %v: the page shows %s; init prints %s", section, err, shown, remarks)
+		}
+	}
+}
+
 // TestTheLoginPageWithoutACluster: what docs/howto/rotate-login.md shows works with "rotate
 // run", after the replacements that it names.
 func TestTheLoginPageWithoutACluster(t *testing.T) {
-	page, err := os.ReadFile("../../docs/howto/rotate-login.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := func(kind string) string { return findBlock(t, string(page), kind) }
+	block := func(kind string) string { return findBlock(t, "# Rotate a database login", kind) }
 	db, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -31,12 +43,21 @@ func TestTheLoginPageWithoutACluster(t *testing.T) {
 	})
 }
 
-// findBlock returns the first block of a kind in a list of a page.
-func findBlock(t *testing.T, page, kind string) string {
+// findBlock returns the first block of a kind below a title of the pages about logins.
+func findBlock(t *testing.T, title, kind string) string {
 	t.Helper()
-	found := regexp.MustCompile("(?s)   ```" + kind + "\n(.*?)   ```\n").FindStringSubmatch(page)
+	var pages string
+	for _, name := range []string{"rotate-login.md", "rotate-other-logins.md"} {
+		page, err := os.ReadFile("../../docs/howto/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages += string(page)
+	}
+	_, section, _ := strings.Cut(pages, title+"\n")
+	found := regexp.MustCompile("(?s)   ```" + kind + "\n(.*?)   ```\n").FindStringSubmatch(section)
 	if found == nil {
-		t.Fatalf("the page has no %s", kind)
+		t.Fatalf("%s has no %s", title, kind)
 	}
 	return strings.ReplaceAll("\n"+found[1], "\n   ", "\n")
 }

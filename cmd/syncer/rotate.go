@@ -70,7 +70,7 @@ func (f *gateFlags) commandInstead(cmd *cobra.Command, h rotation.Hand, err erro
 // requirements of automatically rotated sets.
 func newRotateInit() *cobra.Command {
 	var file string
-	cmd := newRotateMake("init", "Create a set whose first version is the primary; with --config, print the policy of all sets of a file", rotation.Hand.Init)
+	cmd := newRotateMake("init", "Create a set whose first version is the primary; with --config, print the policy of all sets of a file, and the rights that they need outside", rotation.Hand.Init)
 	byHand := cmd.RunE
 	cmd.Use = "init SET | --config FILE"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

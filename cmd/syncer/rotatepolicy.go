@@ -13,8 +13,8 @@ import (
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
-// printPolicy prints the policy that the sets of a file need. The permissions in clouds go
-// to remarks, so that the output is only a policy.
+// printPolicy prints the policy that the sets of a file need. The rights in servers and
+// clouds go to remarks, so that the output is only a policy.
 func printPolicy(file string, out, remarks io.Writer) error {
 	if file == "" {
 		return errNoSet
@@ -24,7 +24,7 @@ func printPolicy(file string, out, remarks io.Writer) error {
 		_, err = io.WriteString(out, policyOf(c))
 	}
 	if err == nil {
-		_, err = io.WriteString(remarks, cloudPermissions(c))
+		_, err = io.WriteString(remarks, outsideRights(c))
 	}
 	return err
 }

@@ -111,15 +111,7 @@ func (s *RabbitMQ) begin() error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command("sh", "-c", `epmd -port $ERL_EPMD_PORT -address 127.0.0.1 & "$0"/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server -noinput & read -r _; kill -KILL 0`, s.installed)
-	cmd.Dir = s.home
-	cmd.Env = []string{
-		"PATH=" + filepath.Join(s.installed, "usr/lib/erlang/bin") + ":" + os.Getenv("PATH"), "HOME=" + s.home, "LC_ALL=C.UTF-8", "TZ=UTC",
-		"ERL_EPMD_PORT=" + s.epmd, "ERL_EPMD_ADDRESS=127.0.0.1", "RABBITMQ_NODENAME=rabbit@localhost", "RABBITMQ_DIST_PORT=" + s.nodes,
-		"RABBITMQ_CONFIG_FILE=" + filepath.Join(s.home, "rabbitmq"), "RABBITMQ_CONF_ENV_FILE=" + filepath.Join(s.home, "none"),
-		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(s.home, "plugins"), "RABBITMQ_MNESIA_BASE=" + filepath.Join(s.home, "data"), "RABBITMQ_LOG_BASE=" + s.home,
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1} +S 2", "RABBITMQ_ALLOW_INPUT=true",
-	}
+	cmd := s.shell(`epmd -port $ERL_EPMD_PORT -address 127.0.0.1 & rabbitmq-server -noinput & read -r _; kill -KILL 0`)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdout, cmd.Stderr = log, log
 	err = s.daemon.Begin(cmd, func() error {
@@ -134,6 +126,28 @@ func (s *RabbitMQ) begin() error {
 		return fmt.Errorf("RabbitMQ: %w\n%s", err, s.log())
 	}
 	return nil
+}
+
+// shell returns a command that finds the programs of RabbitMQ, and this server.
+func (s *RabbitMQ) shell(text string) *exec.Cmd {
+	cmd := exec.Command("sh", "-c", `PATH=$(echo "$0"/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin):$PATH; `+text, s.installed)
+	cmd.Dir = s.home
+	cmd.Env = []string{
+		"PATH=" + filepath.Join(s.installed, "usr/lib/erlang/bin") + ":" + os.Getenv("PATH"), "HOME=" + s.home, "LC_ALL=C.UTF-8", "TZ=UTC",
+		"ERL_EPMD_PORT=" + s.epmd, "ERL_EPMD_ADDRESS=127.0.0.1", "RABBITMQ_NODENAME=rabbit@localhost", "RABBITMQ_DIST_PORT=" + s.nodes,
+		"RABBITMQ_CONFIG_FILE=" + filepath.Join(s.home, "rabbitmq"), "RABBITMQ_CONF_ENV_FILE=" + filepath.Join(s.home, "none"),
+		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(s.home, "plugins"), "RABBITMQ_MNESIA_BASE=" + filepath.Join(s.home, "data"), "RABBITMQ_LOG_BASE=" + s.home,
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1} +S 2", "RABBITMQ_ALLOW_INPUT=true",
+	}
+	return cmd
+}
+
+// Run runs commands of a shell, such as rabbitmqctl.
+func (s *RabbitMQ) Run(t testing.TB, commands string) {
+	t.Helper()
+	if said, err := s.shell("set -e; " + commands).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", commands, err, said)
+	}
 }
 
 // Log returns what the server has logged.

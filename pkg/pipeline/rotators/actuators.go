@@ -65,6 +65,16 @@ func (a assembly) actuator(set config.RotatedSet) (actuators.Actuator, string, e
 	return nil, "", nil
 }
 
+// Statements returns what an administrator of a server runs before a set of its users can
+// rotate. Each "…" stands for a password. Other sets have none.
+func Statements(set config.RotatedSet) []string {
+	if _, server := set.Server(); server == nil {
+		return nil
+	}
+	actuator, _, _ := assembly{}.actuator(set) // never an error for a server
+	return actuator.(interface{ Statements() []string }).Statements()
+}
+
 // service returns the actuator of a service. Its place is only the host, because the URL
 // may contain data that must not be in a message.
 func (a assembly) service(set config.RotatedSet) (actuators.Actuator, string, error) {

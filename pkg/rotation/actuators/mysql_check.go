@@ -9,6 +9,27 @@ import (
 // loginsTable holds the marks and seals.
 const loginsTable = "CREATE DATABASE IF NOT EXISTS syncer; CREATE TABLE IF NOT EXISTS syncer.logins (user VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY, mark VARCHAR(1024) CHARACTER SET utf8mb4 NOT NULL)"
 
+const grantLogins = "GRANT SELECT, INSERT, UPDATE ON syncer.logins TO "
+
+func (m *MySQL) statements(users []string, endSessions bool) []string {
+	const admin, onMySQL = "'syncer'@'%'", "; -- MySQL: "
+	tls := ""
+	if !m.Plain {
+		tls = " REQUIRE SSL"
+	}
+	all := []string{
+		loginsTable + ";", "CREATE USER IF NOT EXISTS " + admin + " IDENTIFIED BY '…'" + tls + ";",
+		"GRANT CREATE USER, PROCESS ON *.* TO " + admin + ";", grantLogins + admin + ";", "GRANT SELECT ON mysql.global_priv TO " + admin + onMySQL + "mysql.user",
+	}
+	if endSessions {
+		all = append(all, "GRANT CONNECTION ADMIN ON *.* TO "+admin+onMySQL+"CONNECTION_ADMIN")
+	}
+	for _, user := range users {
+		all = append(all, "CREATE USER "+quoteMySQL(user)+"@'%' "+unusableMaria+onMySQL+unusableMySQL)
+	}
+	return all
+}
+
 // findObstacles finds missing rights, accounts that cannot be changed, and addresses that accept a
 // wrong password.
 func (m *MySQL) findObstacles(ctx context.Context, users []string, endSessions bool) (problems []error) {
@@ -46,7 +67,7 @@ func (m *MySQL) findObstacles(ctx context.Context, users []string, endSessions b
 	}
 	admin := rows[0][0]
 	if _, err := s.query(ctx, "INSERT INTO syncer.logins (user, mark) SELECT user, mark FROM syncer.logins AS old WHERE 1 = 0 ON DUPLICATE KEY UPDATE mark = ''"); err != nil {
-		add(fmt.Errorf("%w; run: %s; GRANT SELECT, INSERT, UPDATE ON syncer.logins TO %s", err, loginsTable, admin))
+		add(fmt.Errorf("%w; run: %s; %s%s", err, loginsTable, grantLogins, admin))
 	}
 	accounts := "mysql.user"
 	if s.maria {

@@ -281,13 +281,19 @@ func (a mysqlAccount) usable() error {
 
 var errNoAccount = errors.New("it does not exist")
 
+// The ends of statements that create an account whose password nobody knows.
+const (
+	unusableMaria = "IDENTIFIED VIA " + nativePassword + " USING '" + noPassword + "'"
+	unusableMySQL = "IDENTIFIED BY RANDOM PASSWORD"
+)
+
 // nobody returns the error for a user without an account, with the statement that creates it.
 func (s *mysqlSession) nobody(user string) error {
-	plugin := ""
+	unusable := unusableMySQL
 	if s.maria {
-		plugin = " IDENTIFIED VIA " + nativePassword + " USING '" + noPassword + "'"
+		unusable = unusableMaria
 	}
-	return fmt.Errorf("%w; create the user %s: CREATE USER %s@'%%'%s", errNoAccount, user, quoteMySQL(user), plugin)
+	return fmt.Errorf("%w; create the user %s: CREATE USER %s@'%%' %s", errNoAccount, user, quoteMySQL(user), unusable)
 }
 
 // adminAccount is the administrator's account, as in SQL and as the list of privileges has it.

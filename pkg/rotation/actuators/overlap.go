@@ -92,6 +92,11 @@ func (s seal) barred(set string, doc *versions.Document) error {
 	return fmt.Errorf(`another set owns it since %s; use another user, or take it over by "syncer rotate claim %s"`, s.since().Format(time.RFC3339), set)
 }
 
+// Statements is as in [Turns].
+func (o *Overlap) Statements() []string {
+	return o.Server.statements([]string{o.User}, o.EndSessions)
+}
+
 // Check returns the obstacles to a rotation. It names passwords that the set does not know.
 func (o *Overlap) Check(ctx context.Context, doc *versions.Document) []error {
 	within, cancel := within(ctx, o.Timeout)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -26,6 +27,21 @@ type roleRights struct {
 	superuser, admin bool   // admin: the administrator may grant the role
 	role             string // the role in which its sessions start; "": its own
 	member           bool   // of that role
+}
+
+func (*PostgreSQL) statements(users []string, endSessions bool) []string {
+	all := []string{"CREATE ROLE owner; -- owns the tables, has no login"}
+	var names []string
+	for _, user := range users {
+		names = append(names, identifier(user))
+		all = append(all, fmt.Sprintf("CREATE ROLE %[1]s NOLOGIN IN ROLE owner; ALTER ROLE %[1]s SET role TO owner;", identifier(user)))
+	}
+	all = append(all, "CREATE ROLE syncer LOGIN CREATEROLE PASSWORD '…';",
+		"GRANT "+strings.Join(names, ", ")+" TO syncer WITH ADMIN OPTION; -- needed from PostgreSQL 16 on")
+	if endSessions {
+		all = append(all, "GRANT pg_signal_backend TO syncer;")
+	}
+	return all
 }
 
 // findObstacles finds missing rights, users that could not use each other's tables, and addresses

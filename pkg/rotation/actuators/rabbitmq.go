@@ -144,6 +144,10 @@ func (a *rabbitAPI) admitUser(ctx context.Context, user string, password []byte,
 	return a.call(ctx, http.MethodPut, onUser(ofUser, user), u, nil)
 }
 
+func makeAdministrator(user string, tags ...string) string {
+	return fmt.Sprintf("rabbitmqctl set_user_tags '%s' %s", user, strings.Join(append(tags, "administrator"), " "))
+}
+
 // createUser returns the commands that create a user without a known password.
 func (r *RabbitMQ) createUser(user string) string {
 	return fmt.Sprintf(`rabbitmqctl add_user '%s' "$(openssl rand -hex 32)" && %s`, user, r.permit(user))
@@ -394,7 +398,7 @@ func (a *rabbitAPI) call(ctx context.Context, method, path string, in, out any) 
 	case resp.StatusCode == http.StatusNotFound:
 		err = errAbsent
 	case resp.StatusCode == http.StatusUnauthorized:
-		err = fmt.Errorf(`it refuses the administrator; check the variable in "admin" and the tag: rabbitmqctl set_user_tags %s administrator`, a.admin.Username)
+		err = fmt.Errorf(`it refuses the administrator; check the variable in "admin" and the tag: %s`, makeAdministrator(a.admin.Username))
 	case resp.StatusCode > 299:
 		_ = json.Unmarshal(answer, &said)
 		err = fmt.Errorf("%s %s", resp.Status, brief.Input(said.Reason))

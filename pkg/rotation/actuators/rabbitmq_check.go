@@ -10,6 +10,14 @@ import (
 	"strings"
 )
 
+func (r *RabbitMQ) statements(users []string, _ bool) []string {
+	all := []string{"rabbitmqctl add_user 'syncer' '…' && " + makeAdministrator("syncer")}
+	for _, user := range users {
+		all = append(all, r.createUser(user))
+	}
+	return all
+}
+
 // findObstacles finds missing users and rights, rights that differ, addresses that accept a wrong
 // password, and connections of a user that has no version.
 func (r *RabbitMQ) findObstacles(ctx context.Context, users []string, _ bool) (problems []error) {
@@ -22,7 +30,7 @@ func (r *RabbitMQ) findObstacles(ctx context.Context, users []string, _ bool) (p
 			return err
 		}
 		if !slices.Contains(admin.Tags, "administrator") {
-			return fmt.Errorf("%s may not change users: rabbitmqctl set_user_tags '%s' %s", admin.Name, admin.Name, strings.Join(append(admin.Tags, "administrator"), " "))
+			return fmt.Errorf("%s may not change users: %s", admin.Name, makeAdministrator(admin.Name, admin.Tags...))
 		}
 		problems = a.checkUsers(ctx, users)
 		return nil

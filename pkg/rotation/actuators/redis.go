@@ -133,7 +133,7 @@ func (r *Redis) setPasswords(ctx context.Context, place, user string, was accoun
 	return r.asAdmin(ctx, []string{place}, func(_ string, c *resp) error {
 		u, err := c.user(user)
 		if err == nil && !u.exists {
-			err = fmt.Errorf("it does not exist; create it: %s", creation(user))
+			err = fmt.Errorf("it does not exist; create it: %s, with the keys and commands that its programs need", creation(user))
 		}
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func (r *Redis) setPasswords(ctx context.Context, place, user string, was accoun
 const noACLFile = "not configured to use an ACL file"
 
 func creation(user string) string {
-	return fmt.Sprintf("ACL SETUSER %s on ~* &* +@all -@admin -@dangerous, with the keys and commands that its programs need", user)
+	return "ACL SETUSER " + user + " on ~* &* +@all -@admin -@dangerous"
 }
 
 // verify logs in at every address.

@@ -23,6 +23,15 @@ func redisRights(user string, endSessions bool) map[string][]string {
 	return rights
 }
 
+func (*Redis) statements(users []string, endSessions bool) []string {
+	rights := slices.Sorted(maps.Keys(redisRights("", endSessions)))
+	all := []string{"ACL SETUSER syncer on >… +multi +discard " + strings.Join(rights, " ")}
+	for _, user := range users {
+		all = append(all, creation(user))
+	}
+	return append(all, "ACL SAVE")
+}
+
 // redisNode is a server.
 type redisNode struct {
 	address string
@@ -89,7 +98,7 @@ func (c *resp) inspectServer(user string, endSessions bool) (problems []error, n
 	if err := u.cannot(user); err != nil {
 		wrong("user %s: %w", user, err)
 	} else if !u.exists {
-		wrong("there is no user %s: %s", user, creation(user))
+		wrong("there is no user %s: %s, with the keys and commands that its programs need", user, creation(user))
 	} else if !u.on {
 		wrong("user %s is off: ACL SETUSER %s on", user, user)
 	}

@@ -59,7 +59,14 @@ type loginServer interface {
 	endSessions(ctx context.Context, user string) error
 	// findObstacles returns the obstacles to a rotation, each with its fix.
 	findObstacles(ctx context.Context, users []string, endSessions bool) []error
+	// statements create the administrator "syncer" with its rights, and the users. "…"
+	// stands for a password.
+	statements(users []string, endSessions bool) []string
 }
+
+// Statements returns what an administrator of the server runs before the first rotation.
+// Each "…" stands for a password.
+func (t *Turns) Statements() []string { return t.Server.statements(t.Users, t.EndSessions) }
 
 // Check returns the obstacles to a rotation, among them users of another set.
 func (t *Turns) Check(ctx context.Context, doc *versions.Document) []error {

@@ -5,14 +5,18 @@ import (
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/pkg/pipeline/rotators"
 )
 
-// cloudPermissions returns the permissions that Syncer's own credentials need in the clouds
-// of the sets.
-func cloudPermissions(c config.Rotation) string {
+// outsideRights returns the rights that the administrators of servers need, as statements,
+// and the permissions of Syncer's own credentials in clouds.
+func outsideRights(c config.Rotation) string {
 	var text strings.Builder
 	for _, set := range c.Sets {
+		_, server := set.Server()
 		switch {
+		case server != nil:
+			fmt.Fprintf(&text, serverRights, set.Set, strings.Join(server.Address, ", "), strings.Join(rotators.Statements(set), "\n"))
 		case set.AWS != nil:
 			fmt.Fprintf(&text, awsPermissions, set.Set, partition(set.AWS.Region), set.AWS.User)
 		case set.GCP != nil:
@@ -26,6 +30,12 @@ func cloudPermissions(c config.Rotation) string {
 	}
 	return text.String()
 }
+
+const serverRights = `
+For the set %s, run the following at %s. Leave out objects that exist, and replace each … by a password:
+
+%s
+`
 
 // awsPermissions is an IAM policy. GetAccessKeyLastUsed and GetCallerIdentity have no
 // resource in AWS's reference; the latter needs no permission.
