@@ -10,15 +10,15 @@
 // # A call
 //
 // A [Client.Changed] is a poll. It requests all variables in use. Its chunks are
-// stable from one poll to the next, so that an ETag answers for each (plan.go,
-// chunk.go). A [Client.Fetch] requests some values for delivery. Fetches that
-// arrive during another share the next request (flight.go). Both are a call
-// (call.go). A call has a budget of requests besides the first for each chunk, and
-// a handler for the answers.
+// stable from one poll to the next, so that an ETag answers for each (chunk.go). A
+// [Client.Fetch] requests some values for delivery. Fetches that arrive during
+// another share the next request (flight.go). Both are a call (call.go). A call has
+// a budget of requests besides the first for each chunk, and a handler for the
+// answers.
 //
-// A batch returns all values or none. A refused batch is narrowed (narrow.go):
+// A batch returns all values or none. A refused batch is narrowed (bisect.go):
 // variables that the answer names are set aside, otherwise the chunk is halved. The
-// list of variables determines the order of requests (listhints.go, trust.go), and
+// list of variables determines the order of requests (bisect.go, trust.go), and
 // proves nothing. A variable that is set aside is later requested individually
 // (single.go). The list also defines the meaning of * (catalog.go).
 //
