@@ -6,6 +6,7 @@
 package sinks
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 
@@ -74,6 +75,10 @@ type Changes struct {
 // changes writes only Members and Sets. In particular, a target is removed only if
 // Parts is nil and Remove names a part.
 func (c Changes) Empty() bool { return len(c.Set) == 0 && len(c.Remove) == 0 }
+
+// ErrOutdated means that nothing was written, because the changes were computed from a
+// state that is not the present one. The caller reads the target, and computes them again.
+var ErrOutdated = errors.New("it has changed since Syncer last wrote it")
 
 // MissingError means that a Kubernetes Secret does not exist and must not be
 // created. Delivery follows as soon as somebody creates it.

@@ -111,8 +111,8 @@ func (j *job) see(have sinks.State) {
 	}
 }
 
-// Recognizer is a Sink that may know what Read would return, if the target has nothing of
-// ours, or exactly the wanted parts. The returned parts may share their bytes with these.
+// Recognizer is a Sink that may know what Read would return, but for the values that differ
+// from the wanted ones. The returned parts may share their bytes with these.
 type Recognizer interface {
 	Recognize(r records.Record, wanted map[string]secret.Value) (sinks.State, bool)
 }
@@ -120,13 +120,18 @@ type Recognizer interface {
 // findContent finds out the existing content of a target. It reads it, unless the sink
 // recognizes it without a request.
 func (s *Syncer) findContent(ctx context.Context, j *job, wanted map[string]secret.Value) (have sinks.State, err error) {
-	known := false
 	if sink, ok := s.Sink.(Recognizer); ok {
-		have, known = sink.Recognize(j.Record, wanted)
+		if have, known := sink.Recognize(j.Record, wanted); known && ctx.Err() == nil {
+			j.see(have)
+			return have, nil
+		}
 	}
-	if !known {
-		have, err = j.readDestination(ctx)
-	}
+	return s.readContent(ctx, j)
+}
+
+// readContent reads the existing content of a target.
+func (s *Syncer) readContent(ctx context.Context, j *job) (have sinks.State, err error) {
+	have, err = j.readDestination(ctx)
 	if err == nil {
 		err = ctx.Err() // the draft's input may be incomplete
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
@@ -200,4 +201,44 @@ func (m many) Apply(_ context.Context, r records.Record, c sinks.Changes) (recor
 		m[r.Spec.Key][key] = string(value.Bytes())
 	}
 	return records.Sight{}, nil
+}
+
+// outdated is a Sink that recognizes a state which is no longer the present one: it holds
+// one key, with its wanted value and another one.
+type outdated struct {
+	*data
+	recognized int
+}
+
+func (o *outdated) Recognize(_ records.Record, wanted map[string]secret.Value) (sinks.State, bool) {
+	o.recognized++
+	return sinks.State{Sight: records.Sight{Version: "old"}, Seen: "old", Parts: map[string]secret.Value{"user": wanted["user"], "pass": {}}}, true
+}
+
+func (o *outdated) Apply(ctx context.Context, r records.Record, c sinks.Changes) (records.Sight, error) {
+	if r.Seen == "old" {
+		return records.Sight{}, sinks.ErrOutdated
+	}
+	return o.data.Apply(ctx, r, c)
+}
+
+// TestAnOutdatedStateIsReadAndPlannedAnew: the second plan removes a key that the first did
+// not know, and the values are still those of Conjur.
+func TestAnOutdatedStateIsReadAndPlannedAnew(t *testing.T) {
+	s := newShop(t, "user: p/user\npass: p/pass")
+	s.give("p/user", "me", "p/pass", "secret")
+	s.data.keys = map[string]string{"user": "you", "former": "x"}
+	sink := &outdated{data: s.data}
+	s.syncer.Sink = sink
+	r := s.one()
+	s.did(r, "pass user", "", "former")
+	s.holds("pass=secret", "user=me")
+	if r.Err != nil || sink.recognized != 1 || s.data.reads != 1 {
+		t.Errorf("after %d looks and %d reads: %v", sink.recognized, s.data.reads, r.Err)
+	}
+	s.data.fails = sinks.ErrOutdated // a sink that says so of a state that was read
+	s.give("p/pass", "other")
+	if r := s.one(); !errors.Is(r.Err, sinks.ErrOutdated) || sink.recognized != 2 {
+		t.Errorf("it goes on with %v after %d looks", r.Err, sink.recognized)
+	}
 }

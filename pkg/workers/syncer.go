@@ -5,6 +5,7 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -177,15 +178,28 @@ func (s *Syncer) deliver(reading, writing context.Context, j *job, answers map[s
 		return result
 	}
 	have, err := s.findContent(reading, j, d.want.Parts)
+	defer secret.Wipe(have.Parts) // it may share bytes with the wanted content
+	if err == nil {
+		err = s.change(writing, j, &d, have, &result)
+	}
+	if errors.Is(err, sinks.ErrOutdated) {
+		have, err = s.readContent(reading, j)
+		defer secret.Wipe(have.Parts)
+		if err == nil {
+			err = s.change(writing, j, &d, have, &result)
+		}
+	}
 	if err != nil {
 		result.Err = err
-		return result
 	}
-	defer secret.Wipe(have.Parts)
-	changes, stays := s.plan(j, &d, have)
-	result.Err = joined(d.errs...)
-	s.apply(writing, j, &d, changes, stays, &result)
 	return result
+}
+
+// change makes the existing content the wanted content.
+func (s *Syncer) change(ctx context.Context, j *job, d *draft, have sinks.State, result *Result) error {
+	changes, stays := s.plan(j, d, have)
+	result.Err = joined(d.errs...)
+	return s.apply(ctx, j, d, changes, stays, result)
 }
 
 // begin starts the sync of each target, and reports those that cannot be synced. The
@@ -240,12 +254,11 @@ func (s *Syncer) plan(j *job, d *draft, have sinks.State) (changes sinks.Changes
 
 // apply makes the planned changes and remembers the content. The result says what
 // changed.
-func (s *Syncer) apply(ctx context.Context, j *job, d *draft, changes sinks.Changes, stays bool, result *Result) {
+func (s *Syncer) apply(ctx context.Context, j *job, d *draft, changes sinks.Changes, stays bool, result *Result) error {
 	switch {
 	case changes.Empty():
 		if err := s.recordMembers(ctx, j, changes); err != nil {
-			result.Err = err
-			return
+			return err
 		}
 		late := (!d.held || d.want.Gone != nil) && remember(j, d.want)
 		result.Wrote, result.Removed = late, late && d.want.Gone != nil
@@ -253,14 +266,14 @@ func (s *Syncer) apply(ctx context.Context, j *job, d *draft, changes sinks.Chan
 	default:
 		if err := s.write(ctx, j, changes); err != nil {
 			unsure(&j.Status, d.want.Gone != nil)
-			result.Err = err
-			return
+			return err
 		}
 		remember(j, d.want)
 		result.Wrote, result.Restored = true, changes.Restores
 		s.reportChanges(j.Spec, d, changes, result)
 	}
 	s.noteContent(j, d)
+	return nil
 }
 
 // write writes the changes to the sink.

@@ -53,7 +53,7 @@ var circular = map[string]int{
 	"pkg/rotation/versions":        11,
 	"pkg/rotation/witnesses":       2,
 	"pkg/sinks":                    15,
-	"pkg/sinks/kubesecrets":        17,
+	"pkg/sinks/kubesecrets":        11,
 	"pkg/sources":                  4,
 	"pkg/targets":                  2,
 	"pkg/targets/definitions":      5,

@@ -91,13 +91,16 @@ func rowsOfIdle(row func(what string, syncer, bare float64), syncer, bare, watch
 	syncer.configure()
 }
 
-// rowsOfEdits measures edits of the template, and ends the bare program.
+// rowsOfEdits measures edits of the template and changes of values, and ends the bare
+// program.
 func rowsOfEdits(row func(what string, syncer, bare float64), syncer, bare, reading *side) {
 	var edited [3][]time.Duration
+	var changed []time.Duration
 	for i := range scaleEdits {
 		for j, s := range []*side{syncer, bare} {
 			edited[j] = append(edited[j], s.timeEdit(i))
 		}
+		changed = append(changed, syncer.timeChange())
 	}
 	bare.process.Stop()
 	reading.seen = bare.seen
@@ -109,6 +112,7 @@ func rowsOfEdits(row func(what string, syncer, bare float64), syncer, bare, read
 	median := func(i int) float64 { return percentile(edited[i], 0.5) }
 	row(fmt.Sprintf("ms until the %d Secrets of a template are written, median", scaleTemplated), median(0), median(1))
 	row("the same; the bare program reads each Secret first", median(0), median(2))
+	row("ms from the first to the last of them with a changed value; the bare program as before", percentile(changed, 0.5), median(1))
 }
 
 // side is one of the programs that are compared, with a namespace that only it serves.
@@ -211,6 +215,20 @@ func (s *side) timeEdit(i int) time.Duration {
 		last = slices.MaxFunc([]time.Time{last, s.seen.await(s.TB, scaleName(j), "out", text)}, time.Time.Compare)
 	}
 	return last.Sub(begin)
+}
+
+// timeChange is from the first to the last of the same Secrets with a new value.
+func (s *side) timeChange() time.Duration {
+	var ids []string
+	for i := range min(scaleTemplated, benchSize(s.TB)) {
+		ids = append(ids, fmt.Sprintf("app/var%05d", i))
+	}
+	s.Renew(ids...)
+	var times []time.Time
+	for i := range ids {
+		times = append(times, s.seen.await(s.TB, scaleName(i), "value", s.want(i)))
+	}
+	return slices.MaxFunc(times, time.Time.Compare).Sub(slices.MinFunc(times, time.Time.Compare))
 }
 
 // cpuOf measures sides that have nothing to do, at the same time, in milliseconds a second.

@@ -42,10 +42,6 @@ func newSecret(s *targets.Secret) *corev1.Secret {
 	}
 }
 
-// managedByLabel is one of Kubernetes' recommended labels. It marks Secrets that we
-// created.
-const managedByLabel = "app.kubernetes.io/managed-by"
-
 // edit computes the change, and refuses an impossible one.
 func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*secretEdit, error) {
 	owned, err := ownedFields(live.ManagedFields)
@@ -210,4 +206,48 @@ func keyFault(key string) string {
 		return fmt.Sprintf("the data key %q is not allowed: %s", key, strings.Join(problems, ", "))
 	}
 	return ""
+}
+
+// rivalsOf lists the field managers that own data keys that the edit changes or removes,
+// in ascending order. A manager owns a key for good if it applied the key in stringData, so
+// it counts only for keys that nobody owns in data. Nobody owns a key that another client
+// removed. Its manager is then probably the one that wrote anything of the Secret last.
+func rivalsOf(live *corev1.Secret, e *secretEdit) []string {
+	var last, ours metav1.Time
+	var lastBy string
+	byField := map[string][]string{}
+	for _, entry := range live.ManagedFields {
+		if isOurs(entry) {
+			if entry.Time != nil && ours.Before(entry.Time) {
+				ours = *entry.Time
+			}
+			continue
+		}
+		fields, err := parseFields(entry)
+		switch {
+		case err != nil:
+			continue
+		case entry.Time != nil && !entry.Time.Before(&last):
+			last, lastBy = *entry.Time, entry.Manager
+		}
+		for _, field := range []string{"data", "stringData"} {
+			owns := func(key string) bool { _, there := live.Data[key]; return there && fields.has(field, key) }
+			replaces := slices.ContainsFunc(e.removed, owns)
+			for key, value := range e.keys {
+				replaces = replaces || owns(key) && !bytes.Equal(live.Data[key], value)
+			}
+			if replaces {
+				byField[field] = append(byField[field], entry.Manager)
+			}
+		}
+	}
+	rivals := byField["data"]
+	if len(rivals) == 0 {
+		rivals = byField["stringData"]
+	}
+	if len(rivals) == 0 && e.changed && lastBy != "" && !last.Before(&ours) {
+		return []string{lastBy}
+	}
+	slices.Sort(rivals)
+	return slices.Compact(rivals)
 }

@@ -20,6 +20,7 @@ type sighting struct {
 	kind            corev1.SecretType
 	stamp           records.Stamp
 	print           records.Print // of the keys that our field manager owns
+	outline         string
 	// blank means that the Secret has no data except the map, and nothing of ours.
 	blank, hasMap bool
 	mapSize       int
@@ -54,7 +55,7 @@ func RecordBeforeFirstSync(set *records.Set, live *corev1.Secret) {
 		}
 		return &sighting{
 			uid: live.UID, resourceVersion: live.ResourceVersion, kind: live.Type,
-			stamp: stamp, print: set.Print("", ours),
+			stamp: stamp, print: set.Print("", ours), outline: outline(set.Print, live, records.Revision{Stamp: stamp}, ours),
 			blank:  rest == 0 && owned.Empty() && stamp.Number == "" && (live.Immutable == nil || !*live.Immutable),
 			hasMap: hasMap, mapSize: len(text),
 		}
@@ -71,20 +72,23 @@ func foreseen(r records.Record) *sighting {
 	return seen
 }
 
-// Recognize returns what Read would return. It needs a watch to have shown that the
-// Secret holds nothing of ours, or exactly the wanted parts under our ownership. The
-// returned parts share their bytes with the wanted ones.
+// Recognize returns what Read would return. Before the first sync, a watch must have shown
+// the Secret. It must hold nothing of ours, or exactly the wanted parts under our ownership.
+// Later, an outline must have the wanted keys and other values. In place of a value that
+// differs, the state has zeros of another length. The other parts share their bytes with
+// the wanted ones.
 func (k *Sink) Recognize(r records.Record, wanted map[string]secret.Value) (state sinks.State, ok bool) {
+	if r.Status.Version != "" {
+		return recognizeOutline(r, wanted)
+	}
 	seen := foreseen(r)
-	if seen == nil || r.Status.Version != "" {
+	if seen == nil {
 		return state, false
 	}
 	ours := map[string][]byte{}
 	if !seen.blank {
-		for key := range NamedKeys(r.Spec) {
-			if _, ok := wanted[key]; !ok {
-				return state, false // another client may have written it
-			}
+		if !wantsAllNamed(r.Spec, wanted) {
+			return state, false
 		}
 		for key, value := range wanted {
 			ours[key] = value.Bytes()
@@ -94,16 +98,21 @@ func (k *Sink) Recognize(r records.Record, wanted map[string]secret.Value) (stat
 		}
 		state.Parts = maps.Clone(wanted)
 	}
-	state.Sight = records.Sight{Version: Version(seen.uid, seen.resourceVersion), Revision: revisionOf(r, seen.stamp, ours)}
+	state.Sight = records.Sight{Version: Version(seen.uid, seen.resourceVersion), Revision: revisionOf(r, seen.stamp, ours), Outline: seen.outline}
 	state.Seen = seen
 	return state, true
 }
 
-// known returns the Secret as an apply needs it. Either this sync has read it, or a watch
-// has shown that it holds nothing of ours. Otherwise known returns nil. Only the values of our
-// keys are genuine; the others have the right size.
+// known returns the Secret as an apply needs it. Either this sync has read it, or it has an
+// outline, or a watch has shown that it holds nothing of ours. Otherwise known returns nil.
+// Only the values of our keys are genuine. With an outline, they are not, so no key may keep
+// its value.
 func known(r records.Record, c sinks.Changes) *corev1.Secret {
-	if read, ok := r.Seen.(*corev1.Secret); ok && r.Status.Version == Version(read.UID, read.ResourceVersion) {
+	read, ok := r.Seen.(*corev1.Secret)
+	if outlined, unread := r.Seen.(outlined); unread && len(c.Kept) == 0 {
+		read, ok = outlined.Secret, true
+	}
+	if ok && r.Status.Version == Version(read.UID, read.ResourceVersion) {
 		return read
 	}
 	seen := foreseen(r)

@@ -78,8 +78,8 @@ func TestRecognizedIsWhatReadReturns(t *testing.T) {
 				t.Errorf("it is recognized as %+v, but is %+v", state, read)
 			}
 			r.Status.See(read.Sight)
-			if _, again := sink.Recognize(r, values(wants)); again {
-				t.Error("recognized after it was read")
+			if _, again := sink.Recognize(r, values(wants)); again != (name == "a new value") {
+				t.Errorf("recognized after it was read: %v", again)
 			}
 		})
 	}

@@ -1,9 +1,7 @@
 package kubesecrets
 
 import (
-	"bytes"
 	"errors"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +53,10 @@ func parseFields(e metav1.ManagedFieldsEntry) (fieldTree, error) {
 	}
 	return fields, nil
 }
+
+// managedByLabel is one of Kubernetes' recommended labels. It marks Secrets that we
+// created.
+const managedByLabel = "app.kubernetes.io/managed-by"
 
 // isOurs reports whether an entry describes our writes.
 func isOurs(e metav1.ManagedFieldsEntry) bool {
@@ -172,48 +174,4 @@ func encode(fields *fieldpath.Set) *metav1.FieldsV1 {
 		panic(err) // a write to memory, where every set encodes
 	}
 	return metav1.NewFieldsV1(string(raw))
-}
-
-// rivalsOf lists the field managers that own data keys that the edit changes or removes,
-// in ascending order. A manager owns a key for good if it applied the key in stringData, so
-// it counts only for keys that nobody owns in data. Nobody owns a key that another client
-// removed. Its manager is then probably the one that wrote anything of the Secret last.
-func rivalsOf(live *corev1.Secret, e *secretEdit) []string {
-	var last, ours metav1.Time
-	var lastBy string
-	byField := map[string][]string{}
-	for _, entry := range live.ManagedFields {
-		if isOurs(entry) {
-			if entry.Time != nil && ours.Before(entry.Time) {
-				ours = *entry.Time
-			}
-			continue
-		}
-		fields, err := parseFields(entry)
-		switch {
-		case err != nil:
-			continue
-		case entry.Time != nil && !entry.Time.Before(&last):
-			last, lastBy = *entry.Time, entry.Manager
-		}
-		for _, field := range []string{"data", "stringData"} {
-			owns := func(key string) bool { _, there := live.Data[key]; return there && fields.has(field, key) }
-			replaces := slices.ContainsFunc(e.removed, owns)
-			for key, value := range e.keys {
-				replaces = replaces || owns(key) && !bytes.Equal(live.Data[key], value)
-			}
-			if replaces {
-				byField[field] = append(byField[field], entry.Manager)
-			}
-		}
-	}
-	rivals := byField["data"]
-	if len(rivals) == 0 {
-		rivals = byField["stringData"]
-	}
-	if len(rivals) == 0 && e.changed && lastBy != "" && !last.Before(&ours) {
-		return []string{lastBy}
-	}
-	slices.Sort(rivals)
-	return slices.Compact(rivals)
 }

@@ -83,7 +83,7 @@ func (k *Sink) sight(r records.Record, live *corev1.Secret, ours map[string][]by
 	if memos, ok := live.Annotations[targets.RestartsAnnotation]; ok {
 		revision.Restarts = memos
 	}
-	return records.Sight{Version: Version(live.UID, live.ResourceVersion), Revision: revision}
+	return records.Sight{Version: Version(live.UID, live.ResourceVersion), Revision: revision, Outline: outline(r.Print, live, revision, ours)}
 }
 
 // Read returns the keys that are ours. The state is stale if our field manager does
@@ -157,7 +157,8 @@ const maxAttempts = 16
 // retry can achieve is a [*sinks.RefusedError], and causes no request. Such changes
 // concern an immutable Secret, a Secret that is too large, or content that does not
 // fit the Secret's type. After an error the data is as before, or as wanted if the
-// answer was lost.
+// answer was lost. [sinks.ErrOutdated] means that nothing was written, because the state
+// that Recognize returned is not the present one.
 //
 // Apply does not write to a Secret that was deleted and created again since its
 // definition or its state was read. It may hold another definition. Apply returns
@@ -175,7 +176,11 @@ func (k *Sink) Apply(ctx context.Context, r records.Record, c sinks.Changes) (re
 		if err = pause(ctx, attempt); err != nil {
 			break
 		}
-		if left, err = k.apply(ctx, r, c, seen, live); !errors.Is(err, errConflict) {
+		left, err = k.apply(ctx, r, c, seen, live)
+		if _, unread := r.Seen.(outlined); unread && (errors.Is(err, errConflict) || errors.Is(err, errReplaced)) {
+			return left, sinks.ErrOutdated
+		}
+		if !errors.Is(err, errConflict) {
 			break
 		}
 		live = nil

@@ -83,6 +83,9 @@ type Sight struct {
 	Rivals []string
 	// Former contains states in which the target was left at its former places.
 	Former []string
+	// Outline is what the sink needs to change the content without another read. It contains
+	// no value. "" means that a change needs a read.
+	Outline string
 }
 
 // See records the result of a sink's read.
