@@ -69,7 +69,7 @@ func (s RotatedSet) issuedOutside() bool {
 // encrypted reports whether a text is a URL to which secrets may be sent.
 func encrypted(text string) bool {
 	to, err := url.Parse(text)
-	return err == nil && to.Host != "" && to.User == nil && (to.Scheme == "https" || to.Scheme == "http" && loopback.Is(to.Hostname()))
+	return err == nil && to.Hostname() != "" && !strings.Contains(text, " ") && to.User == nil && (to.Scheme == "https" || to.Scheme == "http" && loopback.Is(to.Hostname()))
 }
 
 // checkCloud makes the checks of a cloud's settings that their form does not imply.

@@ -96,6 +96,41 @@ func TestActuatorsOfSets(t *testing.T) {
 	}
 }
 
+// TestAnAddressIsOfAServer: without a host or a port, it would fail only in the rotation.
+func TestAnAddressIsOfAServer(t *testing.T) {
+	for set, good := range map[string][]string{
+		`postgresql: {address: ["%s/shop"], admin: a, users: [a, b]}`:                             {"db:5432", "[::1]:5432", "/run/pg:5432"},
+		`postgresql: {address: ["db:1/shop"], admin: a, users: [a, b], pooler: ["%s"]}`:           {"p:6432", "/run/pgbouncer:6432"},
+		`mysql: {address: ["db:3306", "%s"], admin: a, users: [a]}`:                               {"10.0.0.1:3306", "[fe80::1%eth0]:65535"},
+		`redis: {address: ["cache:6379", "%s"], admin: a, users: [a]}`:                            {"cache:1"},
+		`rabbitmq: {address: ["q:5671", "%s"], admin: a, users: [a, b], api: "https://q:1"}`:      {"q:5672"},
+		`rabbitmq: {address: ["q:5671"], admin: a, users: [a, b], api: "http://%s", plain: true}`: {"q:15672", "[::1]:15672/"},
+		`rabbitmq: {address: ["q:5671"], admin: a, users: [a, b], api: "https://%s"}`:             {"q:15671", "q"},
+		`http: {url: "https://%s/steps", key: k}`:                                                 {"w", "w:8443"},
+		`aws: {admin: a, user: u, endpoint: "https://%s"}`:                                        {"sts", "sts:8443"},
+		`generate: {random: 32}, confirm: {ask: "http://%s/keys"}`:                                {"app", "app:8080"},
+	} {
+		for _, address := range good {
+			if _, wrong := loadRotation(t, strings.Replace(set, "%s", address, 1)); len(wrong) > 0 {
+				t.Errorf("%s: %q", strings.Replace(set, "%s", address, 1), wrong)
+			}
+		}
+		bad := []string{":6379", "", "a b:1", "cache:x", "u:c4n4ry@cache:6379"}
+		if !strings.Contains(set, "//%s") {
+			bad = append(bad, "cache", "cache:0", "cache:65536", "cache:", "redis://cache:1", "cache: 1", "cache:1 ", "a:b:1")
+			if !strings.Contains(set, "postgresql") {
+				bad = append(bad, "/folder:6379")
+			}
+		}
+		for _, address := range bad {
+			_, wrong := loadRotation(t, strings.Replace(set, "%s", address, 1))
+			if len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "rotation.sets[0].") || strings.Contains(wrong[0].Error(), "c4n4ry") {
+				t.Errorf("%s: %q", strings.Replace(set, "%s", address, 1), wrong)
+			}
+		}
+	}
+}
+
 // TestAnAddressWithAPasswordIsRefusedWithoutIt: the address of a set appears in logs, in
 // Events and in the status.
 func TestAnAddressWithAPasswordIsRefusedWithoutIt(t *testing.T) {

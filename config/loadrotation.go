@@ -279,10 +279,19 @@ func (l *loader) loadTimeout(it item, set *RotatedSet) {
 const notOfTheForm = "address %d is not of the form host:port"
 
 // databaseForm leaves out the parameters of a connection URL, which may contain a password.
-var databaseForm = regexp.MustCompile(`^[^?@]+$`)
+var databaseForm = regexp.MustCompile(`^[^?@\s]([^?@]*[^?@\s])?$`)
 
-// serverForm is a host and a port, where the host may be the folder of a socket.
-var serverForm = regexp.MustCompile(`^(/[^@:]+|\[[0-9A-Fa-f:.%a-z]+\]|[^@:/\s]+):[0-9]{1,5}$`)
+var (
+	hostForm   = regexp.MustCompile(`^(\[[0-9A-Fa-f:.%a-z]+\]|[^@:/\s]+)$`)
+	folderForm = regexp.MustCompile(`^/[^@:]+$`) // of a socket
+)
+
+// isServer reports whether a text is a host and a port. The host may be a folder if
+// folders is true.
+func isServer(text string, folders bool) bool {
+	at := max(strings.LastIndex(text, ":"), 0)
+	return isPort(strings.TrimPrefix(text[at:], ":")) && (hostForm.MatchString(text[:at]) || folders && folderForm.MatchString(text[:at]))
+}
 
 // checkActuator makes the checks that the form of a setting does not imply.
 func (l *loader) checkActuator(it item, set *RotatedSet) {
@@ -299,18 +308,18 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 	switch {
 	case set.PostgreSQL != nil:
 		turns("users", "users", set.PostgreSQL.Users)
-		l.checkAddresses(it["address"], set.PostgreSQL.Address, "/database")
-		l.checkAddresses(it["pooler"], set.PostgreSQL.Pooler, "")
+		l.checkAddresses(set, it["address"], set.PostgreSQL.Address, "/database")
+		l.checkAddresses(set, it["pooler"], set.PostgreSQL.Pooler, "")
 	case set.MySQL != nil:
 		if len(set.MySQL.Users) != 1 {
 			turns("users", "users", set.MySQL.Users)
 		}
-		l.checkAddresses(it["address"], set.MySQL.Address, "")
+		l.checkAddresses(set, it["address"], set.MySQL.Address, "")
 	case set.RabbitMQ != nil:
 		turns("users", "users", set.RabbitMQ.Users)
-		l.checkAddresses(it["address"], set.RabbitMQ.Address, "")
-		if api := set.RabbitMQ.API; !encrypted(api) && (!set.RabbitMQ.Plain || !strings.HasPrefix(api, "http://") || strings.Contains(api, "@")) {
-			l.fail(it["api"].key, "it must be a URL with https://, and without a user or password; http:// requires \"plain: true\"")
+		l.checkAddresses(set, it["address"], set.RabbitMQ.Address, "")
+		if rest, plain := strings.CutPrefix(set.RabbitMQ.API, "http://"); strings.ContainsAny(rest, "?#") || !encrypted(set.RabbitMQ.API) && (!set.RabbitMQ.Plain || !plain || !encrypted("https://"+rest)) {
+			l.fail(it["api"].key, "it must be a URL such as https://mq.shop:15671, without a user or password; http:// requires \"plain: true\"")
 		}
 		if len(set.RabbitMQ.VHost) > 255 {
 			l.fail(it["vhost"].key, "it is too long; the name of a virtual host has at most 255 bytes")
@@ -319,7 +328,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 		if users := set.Redis.Users; len(users) != 1 || users[0] == "default" {
 			l.fail(it["users"].key, "name one user, which has the old and the new password; the user default cannot be rotated")
 		}
-		l.checkAddresses(it["address"], set.Redis.Address, "")
+		l.checkAddresses(set, it["address"], set.Redis.Address, "")
 	case set.APIKeys != nil:
 		turns("hosts", "hosts", set.APIKeys.Hosts)
 	case set.Exec != nil:
@@ -335,7 +344,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 
 // checkAddresses checks the form of a list of servers, each host:port or
 // host:port/database.
-func (l *loader) checkAddresses(val value, addresses []string, more string) {
+func (l *loader) checkAddresses(of *RotatedSet, val value, addresses []string, more string) {
 	if val.set && len(addresses) == 0 {
 		l.fail(val.key, "no server is named; write one as host:port%s", more)
 	}
@@ -344,7 +353,7 @@ func (l *loader) checkAddresses(val value, addresses []string, more string) {
 		if more != "" {
 			host, database = cutDatabase(address)
 		}
-		if !serverForm.MatchString(host) || !databaseForm.MatchString(database) {
+		if !isServer(host, of.PostgreSQL != nil) || !databaseForm.MatchString(database) {
 			l.fail(val.key, notOfTheForm+more, i+1)
 		}
 	}

@@ -37,6 +37,11 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		"removal: {brake: 100, grace: ''}",
 		"server: {address: '[::1]:80'}",
 		"restartApp: {signal: SIGUSR1, user: app}",
+		`rotation: {sets: [{set: a, postgresql: {address: ["/run:1/a", "[::1]:5432/a"], pooler: "p:6432", admin: a, users: [a, b]}}]}`,
+		`rotation: {sets: [{set: a, mysql: {address: "db:3306", admin: a, users: a}}]}`,
+		`rotation: {sets: [{set: a, mysql: {address: "db:3306", admin: a, users: [a]}}]}`,
+		`rotation: {sets: [{set: a, rabbitmq: {address: ["q:5671"], api: "https://q:15671/", admin: a, users: [a, b]}}]}`,
+		`rotation: {sets: [{set: a, redis: {address: ["[::1]:6379", "b:6379"], admin: a, users: [a]}}]}`,
 	} {
 		if err := violates(schema, decode(t, text)); err != nil {
 			t.Errorf("%s\nis refused: %v", text, err)

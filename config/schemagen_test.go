@@ -49,11 +49,11 @@ func mapSchema() object {
 
 // schema is that of a setting.
 func (d *documentation) schema(path string, s setting) object {
-	schema := s.valueSchema()
+	schema := s.valueSchema(path)
 	if s.items != nil {
 		of := d.tableSchema(path+".", s.items)
 		if s.short {
-			of = object{"anyOf": []object{s.items[0].valueSchema(), of}}
+			of = object{"anyOf": []object{s.items[0].valueSchema(path + "." + s.items[0].name), of}}
 		}
 		switch s.kind {
 		case kindMap:
@@ -74,9 +74,12 @@ func (d *documentation) schema(path string, s setting) object {
 }
 
 // valueSchema is that of one value.
-func (s setting) valueSchema() object {
+func (s setting) valueSchema(path string) object {
 	o, text := object{}, object{"type": "string"}
-	pattern, named := patternsOfNames()[s.name]
+	pattern, named := patternsOfNames()[path]
+	if !named {
+		pattern, named = patternsOfNames()[s.name]
+	}
 	if named {
 		text["pattern"] = pattern
 	}
@@ -96,6 +99,9 @@ func (s setting) valueSchema() object {
 			list["minItems"] = 1
 		}
 		o["anyOf"] = []object{text, list}
+		if strings.HasPrefix(path, "rotation.sets.redis.") || strings.HasPrefix(path, "rotation.sets.mysql.") {
+			break // also one user
+		}
 		if s.name == "users" || s.name == "hosts" {
 			o = object{"type": "array", "minItems": 2, "uniqueItems": true, "items": text}
 		}
@@ -131,7 +137,8 @@ const (
 	label     = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 	subdomain = label + `(\.` + label + `)*`
 	workload  = "([dD]eployment|[sS]tateful[sS]et|[dD]aemon[sS]et)/" + subdomain
-	server    = `(/[^@:]+|\[[0-9A-Fa-f:.%a-z]+\]|[^@:/\s]+):[0-9]{1,5}`
+	server    = `(\[[0-9A-Fa-f:.%a-z]+\]|[^@:/\s]+)`
+	port      = "0*[1-9][0-9]{0,4}"
 	host      = `([^/?#@:\[\]\s]+|\[[0-9A-Fa-f:.]+\])(:[0-9]*)?`
 	httpsURL  = "https://" + host
 	clearURL  = `http://(localhost|127[.0-9]+|\[::1\])(:[0-9]*)?`
@@ -168,8 +175,9 @@ func patternsOfNames() map[string]string {
 		"restart":                      list(workload),
 		"confirm.restarted":            list(workload),
 		"pullSecretFor":                list(subdomain),
-		"address":                      "^" + server + "/[^?@/]+$",
-		"pooler":                       "^" + server + "$",
+		"address":                      "^" + server + ":" + port + "$",
+		"pooler":                       "^(/[^@:]+|" + server + "):" + port + "$",
+		"api":                          "^https?://" + host + "/*$",
 		"url":                          encrypted,
 		"endpoint":                     encrypted,
 		"conjur.account":               `^[^\x00-\x1f\x7f]*[\r\n]*$`,
@@ -177,6 +185,8 @@ func patternsOfNames() map[string]string {
 		"migrate":                      "^(cronjob/" + subdomain + ")?$",
 		"account":                      "@",
 		"cron":                         `^\s*([-0-9A-Za-z*/,?]+(\s+[-0-9A-Za-z*/,?]+){4}|@[a-z]+(\s.*)?)\s*$`,
+
+		"rotation.sets.postgresql.address": "^(/[^@:]+|" + server + "):" + port + "/[^?@/]+$",
 	}
 }
 

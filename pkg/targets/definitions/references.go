@@ -99,7 +99,7 @@ type Endpoint struct {
 func ParseEndpoint(text string) (Endpoint, error) {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 	case u.User != nil:
 		return Endpoint{}, errors.New("the URL has a user or password in it; remove them")
 	default:
