@@ -66,7 +66,7 @@ func TestTheExamplesAreComplete(t *testing.T) {
 			var delivered []string
 			for _, id := range variableOf.FindAllString(objects, -1) {
 				server.Set(id, "a value") // fails, if the policy lacks it
-				if id != "apps/shop/db-admin" {
+				if !strings.HasSuffix(id, "-admin") {
 					delivered = append(delivered, id)
 				}
 			}

@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -245,6 +246,36 @@ func TestChangedConfigurationStartsNoPod(t *testing.T) {
 	if len(pods) != 1 {
 		t.Errorf("%d kinds of Pod for two refresh intervals, want one", len(pods))
 	}
+}
+
+// TestTheServersOfSetsAreReached: the NetworkPolicy has each port that a set names.
+func TestTheServersOfSetsAreReached(t *testing.T) {
+	sets := conjurWith(`rotation: {sets: [
+		{set: a, postgresql: {address: ["db:5432/shop", "[::1]:5433/shop", "db:5432/other"], pooler: "pool:6432", admin: x, users: [a, b]}},
+		{set: b, mysql: {address: "db:3306", admin: x, users: [a]}},
+		{set: c, rabbitmq: {address: ["mq:5671"], api: "https://mq:15671/", admin: x, users: [a, b]}},
+		{set: d, redis: {address: ["cache-0:6379", "cache-1:6380"], admin: x, users: [a]}},
+		{set: e, http: {url: "https://hook:8443/steps", key: k}},
+		{set: f, generate: {random: 32}}]}`)
+	want := []float64{3306, 5432, 5433, 5671, 6379, 6380, 6432, 8443, 15671}
+	for _, o := range (deploy.Release{Namespace: "shop", Values: sets}).Objects(t) {
+		if o.GetKind() != "NetworkPolicy" {
+			continue
+		}
+		var found []float64
+		rules, _, err := unstructured.NestedSlice(o.Object, "spec", "egress")
+		if err != nil || len(rules) != 4 {
+			t.Fatalf("%v: %v", err, rules)
+		}
+		for _, port := range rules[2].(map[string]any)["ports"].([]any) {
+			found = append(found, port.(map[string]any)["port"].(float64))
+		}
+		if slices.Sort(found); !slices.Equal(found, want) {
+			t.Errorf("the ports are %v, want %v", found, want)
+		}
+		return
+	}
+	t.Error("there is no NetworkPolicy")
 }
 
 // TestNobodyReachesTheProbesUnlessNamed: except the kubelet's node, which no NetworkPolicy
