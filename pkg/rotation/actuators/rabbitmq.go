@@ -43,9 +43,6 @@ type RabbitMQ struct {
 // settle is how long RabbitMQ may take to list a connection that is open.
 const settle = time.Second
 
-// statistics is longer than RabbitMQ's collect_statistics_interval, which is 5 s by default.
-const statistics = 10 * time.Second
-
 var errAbsent = errors.New("it does not exist")
 
 type rabbitUser struct {
@@ -145,16 +142,18 @@ func (a *rabbitAPI) admitUser(ctx context.Context, user string, password []byte,
 }
 
 func makeAdministrator(user string, tags ...string) string {
-	return fmt.Sprintf("rabbitmqctl set_user_tags '%s' %s", user, strings.Join(append(tags, "administrator"), " "))
+	return fmt.Sprintf("rabbitmqctl set_user_tags %s %s", forShell(user), strings.Join(append(tags, "administrator"), " "))
 }
 
 // createUser returns the commands that create a user without a known password.
 func (r *RabbitMQ) createUser(user string) string {
-	return fmt.Sprintf(`rabbitmqctl add_user '%s' "$(openssl rand -hex 32)" && %s`, user, r.permit(user))
+	return fmt.Sprintf(`rabbitmqctl add_user %s "$(openssl rand -hex 32)" && %s`, forShell(user), r.permit(user))
 }
 
+func forShell(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
 func (r *RabbitMQ) permit(user string) string {
-	return fmt.Sprintf("rabbitmqctl set_permissions -p '%s' '%s' '.*' '.*' '.*'", r.VHost, user)
+	return fmt.Sprintf("rabbitmqctl set_permissions -p %s %s '.*' '.*' '.*'", forShell(r.VHost), forShell(user))
 }
 
 func (r *RabbitMQ) refuse(ctx context.Context, user string, next func(mark) (mark, error)) error {
@@ -295,25 +294,50 @@ func (r *RabbitMQ) sessions(ctx context.Context, user string) (found []string, e
 	return found, err
 }
 
-// listConnections returns the connections of a user. RabbitMQ has two lists. The one of a
-// user has a connection at once, but keeps some that have ended, forever. The other one has
-// a connection only with the next statistics. A connection that is missing there after
-// their interval has ended. Both omit a node that does not run.
-func (a *rabbitAPI) listConnections(ctx context.Context, user string) (found []string, err error) {
+// runs returns for each node how long it runs. It fails if one does not run, because no list
+// has the connections of that node.
+func (a *rabbitAPI) runs(ctx context.Context) (map[string]int64, error) {
 	var nodes []struct {
 		Name    string
 		Running bool
+		Uptime  int64
 	}
-	if err := a.call(ctx, http.MethodGet, "nodes?columns=name,running", nil, &nodes); err != nil {
+	if err := a.call(ctx, http.MethodGet, "nodes?columns=name,running,uptime", nil, &nodes); err != nil {
 		return nil, err
 	}
+	uptimes := map[string]int64{}
 	for _, n := range nodes {
-		if !n.Running {
+		if uptimes[n.Name] = n.Uptime; !n.Running {
 			return nil, fmt.Errorf("the node %[1]s does not answer, so its connections are unknown; start it, or remove it: rabbitmqctl forget_cluster_node %[1]s", n.Name)
 		}
 	}
+	return uptimes, nil
+}
+
+// listConnections returns the connections of a user. RabbitMQ has two lists. The one of a
+// user has a connection at once, but keeps some that have ended, forever. The other one has
+// a connection only with the next statistics. The uptime of a node is refreshed as often. A
+// connection that is still missing there after three of them has ended.
+func (a *rabbitAPI) listConnections(ctx context.Context, user string) (found []string, err error) {
 	var at []rabbitConn // the first look
-	for start := time.Now(); ; {
+	ages := map[string][]int64{}
+	defer func() {
+		if err != nil && at != nil && ctx.Err() != nil {
+			err = fmt.Errorf("the statistics are too rare to tell whether %d connections of %s have ended; lower management.sample_retention_policies.basic and collect_statistics_interval in rabbitmq.conf: %w", len(at), user, err)
+		}
+	}()
+	for {
+		uptimes, err := a.runs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		late := true
+		for node, age := range uptimes {
+			if !slices.Contains(ages[node], age) {
+				ages[node] = append(ages[node], age)
+			}
+			late = late && len(ages[node]) > 3
+		}
 		var open, counted []rabbitConn
 		if err := a.call(ctx, http.MethodGet, onUser(ofOpen, user), nil, &open); err != nil || len(open) == 0 {
 			return nil, err
@@ -324,7 +348,6 @@ func (a *rabbitAPI) listConnections(ctx context.Context, user string) (found []s
 		if at == nil {
 			at = open
 		}
-		late := time.Since(start) > statistics
 		sure := slices.ContainsFunc(open, func(c rabbitConn) bool { return slices.Contains(counted, c) })
 		for _, c := range open {
 			if sure || late && !slices.Contains(at, c) {

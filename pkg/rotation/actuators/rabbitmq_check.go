@@ -33,7 +33,13 @@ func (r *RabbitMQ) findObstacles(ctx context.Context, users []string, _ bool) (p
 			return fmt.Errorf("%s may not change users: %s", admin.Name, makeAdministrator(admin.Name, admin.Tags...))
 		}
 		problems = a.checkUsers(ctx, users)
-		return nil
+		var has struct {
+			None bool `json:"disable_stats"`
+		}
+		if err := a.call(ctx, http.MethodGet, "overview?columns=disable_stats", nil, &has); err != nil || !has.None {
+			return err
+		}
+		return errors.New("RabbitMQ has no statistics, so a connection that has ended may hold a revocation forever; in rabbitmq.conf, remove management_agent.disable_metrics_collector and management.disable_stats")
 	})
 	if err != nil {
 		problems = append(problems, err)
@@ -86,6 +92,9 @@ func (a *rabbitAPI) checkUsers(ctx context.Context, users []string) (problems []
 			wrong("%s may not use the virtual host %s: %s", user, a.VHost, a.permit(user))
 		}
 		if has[openMost] == shut {
+			if valid(user) {
+				wrong("%s may open no connection: rabbitmqctl clear_user_limits %s max-connections", user, forShell(user))
+			}
 			delete(has, openMost)
 		}
 		if model == "" {
