@@ -2,6 +2,7 @@
 package advice
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ var causes = []struct {
 	{as[*net.DNSError], "the DNS server does not answer; check the Pod's DNS and the NetworkPolicy"},
 	{is(syscall.ECONNREFUSED), "nothing listens there; check the port and whether the server runs"},
 	{is(syscall.EHOSTUNREACH, syscall.ENETUNREACH), "there is no route; check the address and the NetworkPolicy"},
+	{as[tls.RecordHeaderError], "the server does not answer in TLS; check the port, and whether the server has TLS"},
 	{is(syscall.ECONNRESET, syscall.EPIPE), "a gateway may limit connections; see its log and the server's"},
 	{as[x509.UnknownAuthorityError], ""},
 	{as[x509.HostnameError], "use a name of the certificate as the address, or renew the certificate"},

@@ -25,6 +25,7 @@ func TestConnection(t *testing.T) {
 		"check the port and whether the server runs":   call(syscall.ECONNREFUSED),
 		"check the address and the NetworkPolicy":      call(syscall.EHOSTUNREACH),
 		"a gateway may limit connections":              call(syscall.ECONNRESET),
+		"the server does not answer in TLS":            tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"},
 		"set the CA":                                   untrusted(x509.UnknownAuthorityError{}),
 		"use a name of the certificate as the address": untrusted(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "db"}),
 		"renew the server's certificate":               untrusted(x509.CertificateInvalidError{Reason: x509.Expired}),

@@ -93,6 +93,8 @@ func (m *MySQL) findObstacles(ctx context.Context, users []string, endSessions b
 				add(fmt.Errorf("the account %s without a name comes before accounts with a wider host part, so their users cannot log in: DROP USER %s", a.name, a.name))
 			} else if err := a.usable(); err != nil {
 				add(err)
+			} else if a.locked && len(users) == 1 { // of several, those without a version are locked
+				add(fmt.Errorf("the account %s is locked: ALTER USER %s ACCOUNT UNLOCK", a.name, a.name))
 			}
 		}
 	}

@@ -38,13 +38,13 @@ func mariaDB(t *testing.T, options ...string) *users {
 	m := &users{server: server, doc: &versions.Document{Identity: "ours"}, MySQL: &MySQL{
 		Addresses: []string{server.Addr}, CA: server.CA,
 		Admin: func(context.Context) (secret.Value, error) {
-			return secret.New([]byte(`{"username":"syncer","password":"admin's \\ password"}`)), nil
+			return secret.New([]byte(`{"username":"sync@er","password":"admin's \\ password"}`)), nil
 		},
 	}}
 	server.Query(t, loginsTable+`;
-		CREATE USER syncer@127.0.0.1 IDENTIFIED BY 'admin\'s \\ password';
-		GRANT CREATE USER, PROCESS, CONNECTION ADMIN ON *.* TO syncer@127.0.0.1;
-		GRANT SELECT, INSERT, UPDATE ON syncer.logins TO syncer@127.0.0.1; GRANT SELECT ON mysql.global_priv TO syncer@127.0.0.1`)
+		CREATE USER 'sync@er'@127.0.0.1 IDENTIFIED BY 'admin\'s \\ password';
+		GRANT CREATE USER, PROCESS, CONNECTION ADMIN ON *.* TO 'sync@er'@127.0.0.1;
+		GRANT SELECT, INSERT, UPDATE ON syncer.logins TO 'sync@er'@127.0.0.1; GRANT SELECT ON mysql.global_priv TO 'sync@er'@127.0.0.1`)
 	return m
 }
 
@@ -131,8 +131,12 @@ func TestOneUserHasTwoPasswords(t *testing.T) {
 			}
 		}
 	}
+	s := m.session(t, second)
 	good(t, o.Revoke(t.Context(), first))
 	good(t, o.Revoke(t.Context(), first))
+	if _, err := s.query(t.Context(), "SELECT 1"); err != nil {
+		t.Errorf("the session has ended: %v", err)
+	}
 	refused(t, o.Verify(t.Context(), first))
 	good(t, o.Verify(t.Context(), second))
 	good(t, o.Revoke(t.Context(), second))
@@ -348,6 +352,11 @@ func TestObstaclesOfMariaDB(t *testing.T) {
 	contains(t, o.Check(ctx, m.doc), "DROP USER ''@'127.0.0.1'")
 	m.server.Query(t, "DROP USER ''@'127.0.0.1'")
 
+	m.server.Query(t, "ALTER USER "+quoteMySQL(shopUser)+" ACCOUNT LOCK")
+	refused(t, o.Verify(ctx, first))
+	contains(t, o.Check(ctx, m.doc), "is locked: ALTER USER "+quoteMySQL(shopUser)+"@'%' ACCOUNT UNLOCK")
+	m.server.Query(t, "ALTER USER "+quoteMySQL(shopUser)+" ACCOUNT UNLOCK")
+
 	m.server.Query(t, "INSTALL SONAME 'simple_password_check'")
 	second := m.version(shopUser, 2)
 	_, err := o.Apply(ctx, second)
@@ -356,9 +365,9 @@ func TestObstaclesOfMariaDB(t *testing.T) {
 	applied(t, o, second)
 	good(t, o.Verify(ctx, second))
 
-	m.server.Query(t, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM syncer@127.0.0.1")
-	contains(t, o.Check(ctx, m.doc), "GRANT CREATE USER ON *.* TO 'syncer'@'127.0.0.1'", "GRANT PROCESS ON *.* TO 'syncer'@'127.0.0.1'", "GRANT CONNECTION ADMIN ON *.* TO 'syncer'@'127.0.0.1'",
-		"GRANT SELECT, INSERT, UPDATE ON syncer.logins TO 'syncer'@'127.0.0.1'", "GRANT SELECT ON mysql.global_priv TO 'syncer'@'127.0.0.1'")
+	m.server.Query(t, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM 'sync@er'@127.0.0.1")
+	contains(t, o.Check(ctx, m.doc), "GRANT CREATE USER ON *.* TO 'sync@er'@'127.0.0.1'", "GRANT PROCESS ON *.* TO 'sync@er'@'127.0.0.1'", "GRANT CONNECTION ADMIN ON *.* TO 'sync@er'@'127.0.0.1'",
+		"GRANT SELECT, INSERT, UPDATE ON syncer.logins TO 'sync@er'@'127.0.0.1'", "GRANT SELECT ON mysql.global_priv TO 'sync@er'@'127.0.0.1'")
 	if _, err := m.sessions(ctx, shopUser); err == nil {
 		t.Error("without PROCESS, a user seems to have no sessions")
 	}

@@ -223,13 +223,14 @@ type mysqlAccount struct {
 	digests []string // those of MariaDB
 	stored  int      // how many passwords MySQL stores
 	plugins []string // those other than nativePassword, on MariaDB
+	locked  bool
 }
 
 // accounts returns the accounts of a user.
 func (s *mysqlSession) accounts(ctx context.Context, user string) (all []mysqlAccount, err error) {
 	text := "SELECT Host, Priv FROM mysql.global_priv WHERE User = ? ORDER BY Host"
 	if !s.maria {
-		text = "SELECT Host, (authentication_string <> '') + COALESCE(JSON_CONTAINS_PATH(User_attributes, 'one', '$.additional_password'), 0) FROM mysql.user WHERE User = ? ORDER BY Host"
+		text = "SELECT Host, (authentication_string <> '') + COALESCE(JSON_CONTAINS_PATH(User_attributes, 'one', '$.additional_password'), 0), account_locked FROM mysql.user WHERE User = ? ORDER BY Host"
 	}
 	rows, err := s.query(ctx, text, user)
 	for _, row := range rows {
@@ -238,6 +239,7 @@ func (s *mysqlSession) accounts(ctx context.Context, user string) (all []mysqlAc
 			if a.stored, err = strconv.Atoi(row[1]); err != nil {
 				return nil, err
 			}
+			a.locked = row[2] == "Y"
 			all = append(all, a)
 			continue
 		}
@@ -247,12 +249,14 @@ func (s *mysqlSession) accounts(ctx context.Context, user string) (all []mysqlAc
 		}
 		var is struct {
 			alternative
-			Or   []alternative `json:"auth_or"` // an empty one stands for the first above
-			Role bool          `json:"is_role"`
+			Or     []alternative `json:"auth_or"` // an empty one stands for the first above
+			Role   bool          `json:"is_role"`
+			Locked bool          `json:"account_locked"`
 		}
 		if err := json.Unmarshal([]byte(row[1]), &is); err != nil {
 			return nil, fmt.Errorf("mysql.global_priv has no JSON for %s: %w", a.name, err)
 		}
+		a.locked = is.Locked
 		for _, one := range append(slices.DeleteFunc(is.Or, func(one alternative) bool { return one == alternative{} }), is.alternative) {
 			if one.Plugin != "" && one.Plugin != nativePassword {
 				a.plugins = append(a.plugins, one.Plugin)
@@ -297,7 +301,8 @@ func (s *mysqlSession) nobody(user string) error {
 }
 
 // adminAccount is the administrator's account, as in SQL and as the list of privileges has it.
-const adminAccount = `CONCAT('\'', REPLACE(CURRENT_USER(), '@', '\'@\''), '\'')`
+// Only the last @ separates the host part.
+const adminAccount = `CONCAT('\'', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), '\'@\'', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '\'')`
 
 // missing returns an error with the fix if the administrator has none of some privileges,
 // which mean the same.

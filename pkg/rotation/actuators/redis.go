@@ -222,6 +222,9 @@ func (r *Redis) open(ctx context.Context, l login, address string) (c *resp, err
 		}
 	}
 	if c, err = dialRESP(ctx, address, config, l); err != nil {
+		if redisCode(err) != "" {
+			err = fmt.Errorf("user %s: %w", l.Username, err)
+		}
 		return nil, fmt.Errorf("%s: %w", address, advice.Connection(advice.Add(err, redisAdvice[redisCode(err)]), nameCA))
 	}
 	return c, nil

@@ -5,6 +5,7 @@ package actuators
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -299,7 +300,7 @@ func TestRedisCheck(t *testing.T) {
 		"no rights":           {[]string{"syncer", "-@all"}, append([]string{"syncer", "+multi", "+discard"}, allRights...), both, "ACL SETUSER syncer +multi +discard +acl|getuser +acl|save +acl|setuser +client|list +cluster|nodes +config|get +info]"},
 		"any password":        {[]string{"shop", "nopass"}, []string{"shop", "resetpass"}, both, master.TLSAddr + " accepts a wrong password of shop"},
 		"off":                 {[]string{"shop", "off"}, []string{"shop", "on"}, both, "user shop is off: ACL SETUSER shop on"},
-		"another password":    {[]string{"syncer", "<admin's", ">other"}, []string{"syncer", ">admin's"}, both, "check the password of the user"},
+		"another password":    {[]string{"syncer", "<admin's", ">other"}, []string{"syncer", ">admin's"}, both, "user syncer: WRONGPASS"},
 		"master is missing":   {nil, nil, both[1:], replica.TLSAddr + " is a replica of " + master.Addr + "; add"},
 		"replica is missing":  {nil, nil, both[:1], "there are the replicas " + replica.Addr + ", but 0 of them in address"},
 		"no TLS":              {nil, nil, []string{master.Addr}, "it does not answer in TLS; if it has no TLS, enable it there"},
@@ -332,6 +333,44 @@ func TestRedisCheck(t *testing.T) {
 	c.redis.Plain = true
 	if got := check(t); !strings.Contains(got, `if the server has TLS, remove "plain: true"`) {
 		t.Errorf("it says %s", got)
+	}
+}
+
+// TestRedisServerIsDown: the others get the password, and no version is refused. The server
+// gets it when it is back.
+func TestRedisServerIsDown(t *testing.T) {
+	c := newCache(t, 1)
+	first, second := c.accepted(t, 1), c.begin(2)
+	c.servers[1].Crash()
+	_, err := c.Apply(t.Context(), second)
+	for act, err := range map[string]error{"apply": err, "verify": c.Verify(t.Context(), first), "revoke": c.Revoke(t.Context(), first)} {
+		if err == nil || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.redis.Addresses[1]) {
+			t.Errorf("%s without a server: %v", act, err)
+		}
+	}
+	c.servers[1].Restart(t)
+	_, err = c.Apply(t.Context(), second)
+	good(t, err)
+	good(t, c.Verify(t.Context(), second))
+	good(t, c.Revoke(t.Context(), first))
+	refused(t, c.redis.logIn(t.Context(), "shop", []byte("c4n4ry-1"), c.redis.Addresses[1]))
+}
+
+// TestRedisCluster: each server of a cluster gets the password, and Check names one that is
+// not in the addresses.
+func TestRedisCluster(t *testing.T) {
+	c, other := newCache(t, 0, "--cluster-enabled yes"), newCache(t, 0, "--cluster-enabled yes")
+	c.redis.Plain, c.redis.Addresses = true, []string{c.servers[0].Addr}
+	host, port, _ := strings.Cut(other.servers[0].Addr, ":")
+	c.servers[0].Run(t, "CLUSTER", "MEET", host, port)
+	const missing = "the cluster also has "
+	proctest.Eventually(t, "a cluster", func() bool {
+		return strings.Contains(fmt.Sprint(c.Check(t.Context(), c.doc)), missing+other.servers[0].Addr)
+	})
+	c.redis.Addresses = append(c.redis.Addresses, other.servers[0].Addr)
+	c.accepted(t, 1)
+	for _, err := range c.Check(t.Context(), c.doc) {
+		t.Errorf("with all servers: %v", err)
 	}
 }
 
