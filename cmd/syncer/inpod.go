@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/safefile"
 	"github.com/secretsync/syncer/pkg/conjur/authn/inject"
 	"github.com/secretsync/syncer/pkg/notify"
 )
@@ -126,7 +127,7 @@ func install(dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("the folder %s cannot be created: %w; mount a volume there that this user may write to", dir, err)
 	}
-	next, err := os.CreateTemp(dir, ".syncer-*")
+	next, err := safefile.CreateTemp(dir)
 	if err != nil {
 		return fmt.Errorf("the folder %s cannot be written to: %w; mount a volume there that this user may write to", dir, err)
 	}

@@ -7,9 +7,10 @@ import (
 )
 
 // Replace atomically replaces a file with one of mode 0600. The new content is complete
-// and durable. Nobody else may write to the folder.
+// and durable. Nobody else may write to the folder. A killed process leaves the file of
+// CreateTemp.
 func Replace(path string, content []byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	file, err := CreateTemp(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
@@ -23,4 +24,11 @@ func Replace(path string, content []byte) (err error) {
 		return err
 	}
 	return os.Rename(file.Name(), path)
+}
+
+// CreateTemp creates a file of mode 0600 in a folder, to write to. IsTempName recognizes its
+// name: the folders of secrets and of the status are cleared of such files at the start. In
+// other folders they stay.
+func CreateTemp(dir string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(dir, TempName()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
