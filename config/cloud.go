@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/internal/loopback"
 )
 
-// AWS are the access keys of an IAM user.
+// AWS are the access keys of an IAM user. See setting for the tags.
 type AWS struct {
 	User string `name:"user" is:"required"`
 	// Admin is the variable with the key that signs requests. If empty, Syncer finds its
@@ -18,24 +18,29 @@ type AWS struct {
 	Admin  string `name:"admin" follows:"as other AWS programs find them"`
 	Region string `name:"region" default:"us-east-1"` // of STS, and of the partition
 	// Endpoint replaces the URLs of IAM and STS. If empty, they are those of the region.
-	Endpoint    string        `name:"endpoint" follows:"that of the region"`
-	Credentials bool          `name:"credentials" default:"false"` // adds a credentials file as a part
-	Unused      time.Duration `name:"unused" kind:"period" least:"1s" default:"1h"`
+	Endpoint    string `name:"endpoint" follows:"that of the region"`
+	Credentials bool   `name:"credentials" default:"false"` // adds a credentials file as a part
+	// Unused is how long ago the last use of a key must be before it counts as unused.
+	Unused time.Duration `name:"unused" kind:"period" least:"1s" default:"1h"`
+	// DeleteAfter is how long a key stays inactive before it is deleted.
 	DeleteAfter time.Duration `name:"deleteAfter" kind:"period" least:"1s" default:"30m"`
 }
 
-// GCP are the keys of a service account of Google Cloud.
+// GCP are the keys of a service account of Google Cloud. See setting for the tags.
 type GCP struct {
-	Account     string        `name:"account" is:"required"`                    // the email address
-	Project     string        `name:"project" follows:"that of the account"`    // id of the account's project
-	Admin       string        `name:"admin" follows:"the account of the Pod"`   // the variable with Syncer's own key file
-	Self        bool          `name:"self" default:"false"`                     // the primary of the set is used instead
-	Endpoint    string        `name:"endpoint" follows:"those of Google Cloud"` // replaces all URLs
-	Unused      time.Duration `name:"unused" kind:"period" least:"1s"`          // 0: the Policy Analyzer is not asked
+	Account  string `name:"account" is:"required"`                    // the email address
+	Project  string `name:"project" follows:"that of the account"`    // id of the account's project
+	Admin    string `name:"admin" follows:"the account of the Pod"`   // the variable with Syncer's own key file
+	Self     bool   `name:"self" default:"false"`                     // the primary of the set is used instead
+	Endpoint string `name:"endpoint" follows:"those of Google Cloud"` // replaces all URLs
+	// Unused is how long ago the last use of a key must be before it counts as unused. If it
+	// is 0, the Policy Analyzer is not asked.
+	Unused time.Duration `name:"unused" kind:"period" least:"1s"`
+	// DeleteAfter is how long a key stays inactive before it is deleted.
 	DeleteAfter time.Duration `name:"deleteAfter" kind:"period" least:"1s" default:"30m"`
 }
 
-// Azure are the client secrets of an application.
+// Azure are the client secrets of an application. See setting for the tags.
 type Azure struct {
 	Application string        `name:"application" is:"required"`                        // the client id
 	Tenant      string        `name:"tenant" is:"required"`                             // its id
@@ -45,9 +50,9 @@ type Azure struct {
 	Endpoint    string        `name:"endpoint" follows:"those of Azure"`                // replaces all URLs
 }
 
-// clouds returns the name of the set's cloud, and the parts of a version there, with
+// cloud returns the name of the set's cloud, and the parts of a version there, with
 // those that can be adopted first. It returns no name for sets without a cloud.
-func (s RotatedSet) clouds() (name string, adopted, others []string) {
+func (s RotatedSet) cloud() (name string, adopted, others []string) {
 	switch {
 	case s.AWS != nil && s.AWS.Credentials:
 		return "aws", []string{"accessKeyId", "secretAccessKey"}, []string{"credentials"}
@@ -66,15 +71,15 @@ func (s RotatedSet) issuedOutside() bool {
 	return s.APIKeys != nil || s.AWS != nil || s.GCP != nil || s.Azure != nil
 }
 
-// encrypted reports whether a text is a URL to which secrets may be sent.
-func encrypted(text string) bool {
+// mayCarrySecrets reports whether a text is a URL to which secrets may be sent.
+func mayCarrySecrets(text string) bool {
 	to, err := url.Parse(text)
 	return err == nil && to.Hostname() != "" && !strings.Contains(text, " ") && to.User == nil && (to.Scheme == "https" || to.Scheme == "http" && loopback.Is(to.Hostname()))
 }
 
 // checkCloud makes the checks of a cloud's settings that their form does not imply.
 func (l *loader) checkCloud(it item) {
-	if to := it["endpoint"]; to.set && !encrypted(to.text) {
+	if to := it["endpoint"]; to.set && !mayCarrySecrets(to.text) {
 		l.fail(to.key, "this must be a URL with https://, or with http:// and an address of loopback; it must not have a user or password; keys are sent there")
 	}
 	if it["self"].set && it["self"].text == "true" && it["admin"].set {
@@ -85,7 +90,7 @@ func (l *loader) checkCloud(it item) {
 // checkCloudSet checks a set of a cloud: the parts that it adopts, and that no secret ends
 // before the next one exists.
 func (l *loader) checkCloudSet(it item, set RotatedSet) {
-	name, adopts, _ := set.clouds()
+	name, adopts, _ := set.cloud()
 	if name == "" {
 		return
 	}

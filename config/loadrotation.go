@@ -318,7 +318,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 	case set.RabbitMQ != nil:
 		turns("users", "users", set.RabbitMQ.Users)
 		l.checkAddresses(set, it["address"], set.RabbitMQ.Address, "")
-		if rest, plain := strings.CutPrefix(set.RabbitMQ.API, "http://"); strings.ContainsAny(rest, "?#") || !encrypted(set.RabbitMQ.API) && (!set.RabbitMQ.Plain || !plain || !encrypted("https://"+rest)) {
+		if rest, plain := strings.CutPrefix(set.RabbitMQ.API, "http://"); strings.ContainsAny(rest, "?#") || !mayCarrySecrets(set.RabbitMQ.API) && (!set.RabbitMQ.Plain || !plain || !mayCarrySecrets("https://"+rest)) {
 			l.fail(it["api"].key, "it must be a URL such as https://mq.shop:15671, without a user or password; http:// requires \"plain: true\"")
 		}
 		if len(set.RabbitMQ.VHost) > 255 {
@@ -336,7 +336,7 @@ func (l *loader) checkActuator(it item, set *RotatedSet) {
 			l.fail(it["command"].key, "no program is named; write its path and its arguments")
 		}
 	case set.HTTP != nil:
-		if !encrypted(set.HTTP.URL) {
+		if !mayCarrySecrets(set.HTTP.URL) {
 			l.fail(it["url"].key, "it must be a URL with https://, or with http:// and a loopback address, because passwords are sent there, and without a user or password")
 		}
 	}
@@ -394,7 +394,7 @@ func (s RotatedSet) sample(adopted []string) (v versions.Version) {
 	case s.APIKeys != nil:
 		names = append(names, "login", "apiKey")
 	default:
-		_, adopted, others := s.clouds()
+		_, adopted, others := s.cloud()
 		names = slices.Concat(names, adopted, others)
 	}
 	if len(names) == 0 { // reported already

@@ -389,7 +389,7 @@ func explain(cfg *Config, t *targets.Target) Explanation {
 	if cfg.Mode.OneShot() || !cfg.Refresh.Enabled {
 		return e
 	}
-	if t.Open() {
+	if t.NeedsList() {
 		e.Triggers = append(e.Triggers, Trigger{"list", fmt.Sprintf("when there is another variable in Conjur, within %v", cfg.Refresh.Interval)})
 	}
 	e.Triggers = append(e.Triggers,

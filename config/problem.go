@@ -60,17 +60,17 @@ type report struct {
 	about  []targets.Key            // affected by a failure now; empty: the process
 	faults map[targets.Key][]string // the problems of single targets
 	fatal  bool                     // a problem affects the process
-	// passing leaves a failure to the sync of the target, because it may be corrected
+	// transient leaves a failure to the sync of the target, because it may be corrected
 	// without a change of the configuration.
-	passing bool
+	transient bool
 }
 
 func (r *report) fail(key, format string, args ...any) {
 	p := Problem{key, fmt.Sprintf(format, args...)}
 	r.problems = append(r.problems, p)
-	r.fatal = r.fatal || len(r.about) == 0 && !r.passing
+	r.fatal = r.fatal || len(r.about) == 0 && !r.transient
 	for _, target := range r.about {
-		if !r.passing {
+		if !r.transient {
 			r.addFaults(target, p.Error())
 		}
 	}

@@ -266,7 +266,7 @@ func (s RotatedSet) logins(it item) map[string]string {
 			logins["the host "+host] = it["conjur"].object()["hosts"].key
 		}
 	}
-	if name, _, _ := s.clouds(); name != "" {
+	if name, _, _ := s.cloud(); name != "" {
 		logins[s.cloudHolder()] = it[name].key
 	}
 	return logins

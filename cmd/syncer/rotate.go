@@ -35,7 +35,7 @@ The connection to Conjur comes from the environment (CONJUR_APPLIANCE_URL,
 CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …). See docs/keysets.md.`,
 	}
 	cmd.AddCommand(newRotateInit(),
-		newRotateMake("add", "Add a version, which all consumers receive in addition to the primary", rotation.Hand.Add),
+		newRotateMake("add", "Add a version, which all consumers receive in addition to the primary", rotation.Manual.Add),
 		newRotatePromote(), newRotateRetire(), newRotateStatus(), newRotateCheck(), newRotateRun())
 	cmd.AddCommand(newRotateCommands()...)
 	for _, sub := range cmd.Commands() {
@@ -46,16 +46,16 @@ CONJUR_ACCOUNT, CONJUR_AUTHN_LOGIN, …). See docs/keysets.md.`,
 	return cmd
 }
 
-// byHand calls do with a set in the Conjur that the environment names.
-func byHand(set string, do func(rotation.Hand) error) error {
+// manually calls do with a set in the Conjur that the environment names.
+func manually(set string, do func(rotation.Manual) error) error {
 	return withConjur(func(client *conjur.Client) error {
-		return do(rotation.Hand{Set: rotation.Set{Conjur: client, ID: set}, Now: time.Now})
+		return do(rotation.Manual{Set: rotation.Set{Conjur: client, ID: set}, Now: time.Now})
 	})
 }
 
 // commandInstead handles the error of a manual step. If another process rotates the set, or the
 // set is unreadable here, it sends a forced step to that process as a command.
-func (f *gateFlags) commandInstead(cmd *cobra.Command, h rotation.Hand, err error, verb, id string) error {
+func (f *gateFlags) commandInstead(cmd *cobra.Command, h rotation.Manual, err error, verb, id string) error {
 	theirs := errors.Is(err, rotation.ErrOwned) || errors.Is(err, rotation.ErrUndeclared) || errors.Is(err, rotation.ErrForbidden)
 	if !theirs || !f.Force {
 		return err
@@ -63,15 +63,15 @@ func (f *gateFlags) commandInstead(cmd *cobra.Command, h rotation.Hand, err erro
 	if f.Reason == "" {
 		return errors.New("--force needs a --reason, which the set's log keeps")
 	}
-	return f.steer(cmd, h.ID, versions.Command{Verb: verb, Version: id, Reason: f.Reason})
+	return f.sendCommand(cmd, h.ID, versions.Command{Verb: verb, Version: id, Reason: f.Reason})
 }
 
 // newRotateInit makes the command that starts a manually rotated set, or prints the
 // requirements of automatically rotated sets.
 func newRotateInit() *cobra.Command {
 	var file string
-	cmd := newRotateMake("init", "Create a set whose first version is the primary; with --config, print the policy of all sets of a file, and the rights that they need outside", rotation.Hand.Init)
-	byHand := cmd.RunE
+	cmd := newRotateMake("init", "Create a set whose first version is the primary; with --config, print the policy of all sets of a file, and the rights that they need outside", rotation.Manual.Init)
+	manually := cmd.RunE
 	cmd.Use = "init SET | --config FILE"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && cmd.Flags().Changed("output") {
@@ -80,13 +80,13 @@ func newRotateInit() *cobra.Command {
 		if len(args) == 0 {
 			return printPolicy(file, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}
-		return byHand(cmd, args)
+		return manually(cmd, args)
 	}
 	addConfigFlag(cmd, &file)
 	return cmd
 }
 
-func newRotateMake(name, short string, do func(rotation.Hand, context.Context, generate.Config) (string, error)) *cobra.Command {
+func newRotateMake(name, short string, do func(rotation.Manual, context.Context, generate.Config) (string, error)) *cobra.Command {
 	var c generate.Config
 	var password bool
 	var alphabet, htpasswd, subject string
@@ -104,7 +104,7 @@ func newRotateMake(name, short string, do func(rotation.Hand, context.Context, g
 			if subject != "" {
 				c.X509 = &generate.X509{Subject: subject}
 			}
-			return byHand(args[0], func(h rotation.Hand) error {
+			return manually(args[0], func(h rotation.Manual) error {
 				id, err := do(h, cmd.Context(), c)
 				switch {
 				case err != nil:
@@ -136,7 +136,7 @@ func newRotateMake(name, short string, do func(rotation.Hand, context.Context, g
 // gateFlags are the flags for the condition that opens a gate.
 type gateFlags struct {
 	rotation.Gate
-	steerFlags
+	commandFlags
 	ask  []string
 	wait time.Duration // if ask is not set
 }
@@ -148,7 +148,7 @@ func (f *gateFlags) add(cmd *cobra.Command) {
 func (f *gateFlags) addForce(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Force, "force", false, "continue although the gate is closed")
 	cmd.Flags().StringVar(&f.Reason, "reason", "", "the reason, which the set's log keeps")
-	f.steerFlags.add(cmd)
+	f.commandFlags.add(cmd)
 }
 
 // gate returns the gate of a set according to the flags.
@@ -171,7 +171,7 @@ func newRotatePromote() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return byHand(args[0], func(h rotation.Hand) error {
+			return manually(args[0], func(h rotation.Manual) error {
 				id, err := h.Promote(cmd.Context(), gate)
 				if err == nil {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s is the primary\n", id)
@@ -195,7 +195,7 @@ func newRotateRetire() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return byHand(args[0], func(h rotation.Hand) error {
+			return manually(args[0], func(h rotation.Manual) error {
 				err := h.Retire(cmd.Context(), args[1], gate)
 				if err == nil {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s is retired\n", args[1])
@@ -224,7 +224,7 @@ func newRotateStatus() *cobra.Command {
 			}
 			reports := []rotation.Report{}
 			for _, set := range args {
-				err := byHand(set, func(h rotation.Hand) error {
+				err := manually(set, func(h rotation.Manual) error {
 					reports = append(reports, h.Status(cmd.Context()))
 					return nil
 				})
@@ -282,7 +282,7 @@ func newRotateCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return byHand(args[0], func(h rotation.Hand) error {
+			return manually(args[0], func(h rotation.Manual) error {
 				found := map[string][]string{args[0]: h.Check(cmd.Context(), gate)}
 				return printChecks(cmd.OutOrStdout(), nil, found, args[0]+" can be rotated", format.Format)
 			})

@@ -111,7 +111,7 @@ type rotating struct {
 	*world
 	readers []*keyReader
 	config  string
-	set     rotation.Hand
+	set     rotation.Manual
 }
 
 func newRotating(t *testing.T, options ...conjurdtest.Option) *rotating {
@@ -124,7 +124,7 @@ func newRotating(t *testing.T, options ...conjurdtest.Option) *rotating {
 - !permit { role: !host rotates, privileges: [read, execute, update], resources: [!variable jwt, !variable jwt/control, !variable plain] }
 - !permit { role: !host app, privileges: [read, execute], resource: !variable jwt }
 `)
-	r := &rotating{world: w, config: w.Path("syncer.yaml"), set: rotation.Hand{Set: rotation.Set{Conjur: judge(t, w.Server), ID: "jwt"}}}
+	r := &rotating{world: w, config: w.Path("syncer.yaml"), set: rotation.Manual{Set: rotation.Set{Conjur: judge(t, w.Server), ID: "jwt"}}}
 	var ask []string
 	for _, name := range []string{"one", "two"} {
 		w.Annotations["conjur-secrets."+name] = `- "*": {keys: jwt}`

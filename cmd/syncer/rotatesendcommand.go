@@ -22,12 +22,12 @@ func newRotateCommands() (all []*cobra.Command) {
 		"abort":    "Cancel the pending version",
 		"claim":    "Take over a set from another owner, or after the restore of a backup",
 	} {
-		var flags steerFlags
+		var flags commandFlags
 		cmd := &cobra.Command{
 			Use: verb + " SET", Short: short,
-			Long: short + ".\nThe command waits until the process that rotates the set answers, and prints why that process waits.\n\n" + steerStatus,
+			Long: short + ".\nThe command waits until the process that rotates the set answers, and prints why that process waits.\n\n" + commandStatus,
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return flags.steer(cmd, args[0], versions.Command{Verb: verb})
+				return flags.sendCommand(cmd, args[0], versions.Command{Verb: verb})
 			},
 		}
 		flags.add(cmd)
@@ -36,25 +36,25 @@ func newRotateCommands() (all []*cobra.Command) {
 	return all
 }
 
-const steerStatus = `Exit status:
+const commandStatus = `Exit status:
 - 0 if the command was obeyed, or was sent with --no-wait
 - 1 if it was rejected, replaced or not answered, or not sent because another one
   is pending`
 
-// steerFlags determine how to send a command to the process that rotates a set.
-type steerFlags struct {
+// commandFlags determine how to send a command to the process that rotates a set.
+type commandFlags struct {
 	noWait, replace bool
 	timeout         time.Duration
 }
 
-func (f *steerFlags) add(cmd *cobra.Command) {
+func (f *commandFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "send the command without waiting for an answer")
 	cmd.Flags().BoolVar(&f.replace, "replace", false, "first withdraw a pending command")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait for an answer")
 }
 
-// steer sends a command to the process that rotates a set, and prints the result.
-func (f steerFlags) steer(cmd *cobra.Command, set string, c versions.Command) error {
+// sendCommand sends a command to the process that rotates a set, and prints the result.
+func (f commandFlags) sendCommand(cmd *cobra.Command, set string, c versions.Command) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	return withConjur(func(client *conjur.Client) error {
 		now, err := client.Time(ctx)
@@ -75,7 +75,7 @@ func (f steerFlags) steer(cmd *cobra.Command, set string, c versions.Command) er
 			}
 		}
 		if f.noWait {
-			if err := to.Steer(ctx, c); err != nil {
+			if err := to.SendCommand(ctx, c); err != nil {
 				return unsent(err)
 			}
 			_, err := fmt.Fprintf(out, "sent: %s; see syncer rotate status %s\n", c.Verb, set)

@@ -39,13 +39,13 @@ func List[S ~string](names []S) string {
 	return strings.Join(some[:last], ", ") + " " + some[last]
 }
 
-// Cut returns a text as one line of at most most bytes, and marks the omission.
-func Cut(text string, most int) string {
-	return Clip(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "), most)
+// OneLine returns a text as one line of at most most bytes, and marks the omission.
+func OneLine(text string, most int) string {
+	return Truncate(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "), most)
 }
 
-// Clip returns at most most bytes of a text, and marks the omission.
-func Clip(text string, most int) string {
+// Truncate returns at most most bytes of a text, and marks the omission.
+func Truncate(text string, most int) string {
 	const omitted = "…"
 	if len(text) <= most {
 		return text
@@ -54,7 +54,7 @@ func Clip(text string, most int) string {
 }
 
 // Input returns a part of an input for a message, because inputs may have any length.
-func Input(text string) string { return Clip(text, 200) }
+func Input(text string) string { return Truncate(text, 200) }
 
 // Count returns a number with its noun, such as "1 value" or "2 values".
 func Count(n int, noun string) string {
@@ -87,7 +87,7 @@ func Address(text string) string {
 	return fmt.Sprintf("%.200q", text)
 }
 
-// ListError returns an error with one line for each reason, up to Names.
-func ListError(what string, reasons []string) error {
-	return errors.New(strings.Join(append([]string{what}, Some(reasons, Names)...), "\n"))
+// ListError returns an error with a first line and up to Names other lines.
+func ListError(what string, lines []string) error {
+	return errors.New(strings.Join(append([]string{what}, Some(lines, Names)...), "\n"))
 }

@@ -41,7 +41,7 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"12345": "12345", "123456": "123456", "1234567": "123…", "\n12345\n6\n": "123…"} {
-		if got := brief.Cut(text, 6); got != want {
+		if got := brief.OneLine(text, 6); got != want {
 			t.Errorf("%q is cut to %q, want %q", text, got, want)
 		}
 	}
@@ -58,10 +58,10 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func TestClip_cutsAtACharacter(t *testing.T) {
+func TestTruncate_cutsAtACharacter(t *testing.T) {
 	const most = 1024
 	for _, text := range []string{strings.Repeat("x", 3000), strings.Repeat("ü", 1000), "x" + strings.Repeat("ü", 1000), strings.Repeat("€", 1000)} {
-		got := brief.Clip(text, most)
+		got := brief.Truncate(text, most)
 		if len(got) > most || len(got) < most-4 || !utf8.ValidString(got) || !strings.HasPrefix(text, strings.TrimSuffix(got, "…")) {
 			t.Errorf("%.9s… is cut to %d bytes, ending in %q", text, len(got), got[len(got)-9:])
 		}

@@ -1,4 +1,4 @@
-package turns_test
+package fairqueue_test
 
 import (
 	"fmt"
@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/secretsync/syncer/internal/turns"
+	"github.com/secretsync/syncer/internal/fairqueue"
 )
 
 func TestNamespacesTakeTurns(t *testing.T) {
-	var due turns.Turns[string]
+	var due fairqueue.Delayed[string]
 	now := time.Now()
 	for i := range 5 {
 		due.Put("a", fmt.Sprint("a", i), now.Add(-time.Duration(i)*time.Second))

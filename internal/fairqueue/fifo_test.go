@@ -1,13 +1,13 @@
-package turns_test
+package fairqueue_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/secretsync/syncer/internal/turns"
+	"github.com/secretsync/syncer/internal/fairqueue"
 )
 
-func TestLinesTakeTurns(t *testing.T) {
+func TestFIFONamespacesTakeTurns(t *testing.T) {
 	for name, test := range map[string]struct{ push, barred, want string }{
 		"a burst goes behind what came later":   {"a1 a2 a3 b1 c1 b2", "", "a1 b1 c1 a2 b2 a3"},
 		"without a barred namespace":            {"a1 a2 b1 c1 b2", "a", "b1 c1 b2"},
@@ -15,7 +15,7 @@ func TestLinesTakeTurns(t *testing.T) {
 		"of one namespace, in order of arrival": {"a1 a2 a3", "", "a1 a2 a3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var lines turns.Lines[string]
+			var lines fairqueue.FIFO[string]
 			for key := range strings.FieldsSeq(test.push) {
 				lines.Push(key[:1], key)
 			}
@@ -39,7 +39,7 @@ func TestLinesTakeTurns(t *testing.T) {
 
 // A namespace that was passed over keeps its turn.
 func TestWhoIsPassedOverIsNext(t *testing.T) {
-	var lines turns.Lines[string]
+	var lines fairqueue.FIFO[string]
 	for _, key := range []string{"a1", "b1", "c1", "b2"} {
 		lines.Push(key[:1], key)
 	}

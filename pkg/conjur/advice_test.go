@@ -131,7 +131,7 @@ func TestAStrangeAnswerSaysWhatToDo(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			transport := client.wire.now().Transport.(*http.Transport)
+			transport := client.transport.now().Transport.(*http.Transport)
 			transport.Proxy = nil
 			if c.proxy {
 				transport.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(server.URL) }

@@ -62,7 +62,7 @@ func (c *Client) authenticate(ctx context.Context) (*Token, error) {
 // authenticateOnce returns the function to call after a 401, or nil if there was no
 // 401.
 func (c *Client) authenticateOnce(ctx context.Context) (t *Token, refused func() bool, err error) {
-	if err := c.gate.checkPause(); err != nil {
+	if err := c.pauser.checkPause(); err != nil {
 		return nil, nil, err // fail before fetching a credential in vain
 	}
 	requested := time.Now()

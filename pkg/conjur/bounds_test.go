@@ -42,7 +42,7 @@ func TestBoundsOfPauses(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // which begins in 2000
 			now, least, most := time.Now(), time.Duration(1<<62), time.Duration(0)
 			for range 2000 {
-				var g gate
+				var g pauser
 				g.pause(429, after)
 				d := max(g.until.Sub(now), 0)
 				least, most = min(least, d), max(most, d)
@@ -53,7 +53,7 @@ func TestBoundsOfPauses(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) { // a shorter pause ends none that is longer
-		var g gate
+		var g pauser
 		g.pause(503, "200")
 		longer := g.until
 		if g.pause(429, "1"); g.status != 503 || g.until != longer {
@@ -62,7 +62,7 @@ func TestBoundsOfPauses(t *testing.T) {
 	})
 	for less := time.Duration(-1); less <= 1; less++ {
 		synctest.Test(t, func(t *testing.T) {
-			g := gate{status: 429, until: time.Now().Add(time.Minute)}
+			g := pauser{status: 429, until: time.Now().Add(time.Minute)}
 			time.Sleep(time.Minute + less)
 			if err := g.checkPause(); (err == nil) != (less >= 0) {
 				t.Errorf("at the end%+d of a pause: %v", less, err)

@@ -52,15 +52,15 @@ import (
 // Client talks to one server as one identity. It is safe for concurrent use.
 // Between calls its only goroutines are those of net/http for idle connections.
 type Client struct {
-	config  Config // with defaults filled in
-	log     *zap.Logger
-	api     *conjurapi.Client // builds requests and never sends them
-	base    string            // the server's URL as completed by the builder
-	wire    *wire
-	pace    *pace
-	gate    gate
-	tokens  *tokens
-	replays *replays
+	config    Config // with defaults filled in
+	log       *zap.Logger
+	api       *conjurapi.Client // builds requests and never sends them
+	base      string            // the server's URL as completed by the builder
+	transport *transport
+	pace      *pace
+	pauser    pauser
+	tokens    *tokens
+	replays   *replays
 }
 
 // New returns a Client. It checks the whole configuration and reads the CA
@@ -72,7 +72,7 @@ func New(config Config) (*Client, error) {
 	config = config.withDefaults()
 	c := &Client{config: config, log: config.Logger, pace: newPace(config.RateLimit)}
 	var err error
-	if c.wire, err = newWire(&c.config, c.log); err != nil {
+	if c.transport, err = newTransport(&c.config, c.log); err != nil {
 		return nil, err
 	}
 	if c.api, err = newBuilder(&c.config); err != nil {
@@ -87,17 +87,17 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
-// Await returns when the rate limit lets a request pass at once.
-func (c *Client) Await(ctx context.Context) {
+// AwaitRate returns when the rate limit lets a request pass at once.
+func (c *Client) AwaitRate(ctx context.Context) {
 	c.pace.until(ctx, func() bool { return c.pace.all.Tokens() >= 1 })
 }
 
 // Reconnect closes the idle connections, so that the next request opens a new one.
 // Behind a load balancer, that one may lead to another server.
-func (c *Client) Reconnect() { c.wire.close() }
+func (c *Client) Reconnect() { c.transport.close() }
 
 // Close closes the idle connections. No call may be in progress.
-func (c *Client) Close() { c.wire.close() }
+func (c *Client) Close() { c.transport.close() }
 
 // identify sets the headers of every request: those that identify the client, and one
 // that asks caches for an answer of the server.

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/secretsync/syncer/internal/advice"
 )
@@ -82,18 +81,6 @@ func (e *IdentityError) Error() string {
 
 // Unwrap returns the error of the last attempt to get an access token.
 func (e *IdentityError) Unwrap() error { return e.Err }
-
-// PauseError means that the server requested a pause (Retry-After) that has not
-// ended.
-type PauseError struct {
-	Status int
-	Until  time.Time
-}
-
-func (e *PauseError) Error() string {
-	return fmt.Sprintf("no request sent: the server answered %d and wants none before %s",
-		e.Status, e.Until.UTC().Format(time.RFC3339))
-}
 
 // batchSubject names a batch in an error.
 func batchSubject(ids []string) string {

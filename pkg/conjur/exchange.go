@@ -5,11 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -40,14 +37,6 @@ type Exchange struct {
 	Status   int // of the HTTP response; 0 if there was none
 	Duration time.Duration
 }
-
-const (
-	// maxPause bounds the pause from Retry-After.
-	maxPause = 5 * time.Minute
-	// pauseSpread is the maximum random extension of a pause, as a share of it. A
-	// server requests the same pause from a whole fleet.
-	pauseSpread = 0.5
-)
 
 // reply is an answer whose body has been read.
 type reply struct {
@@ -132,14 +121,14 @@ func (r *reply) deniesIdentity() bool {
 // exchange sends a request and reads the answer. An error means that there is no
 // answer. Its text contains nothing that was received. The certificate may be nil.
 func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *http.Request, certificate *tls.Certificate) (*reply, error) {
-	if err := c.gate.checkPause(); err != nil {
+	if err := c.pauser.checkPause(); err != nil {
 		return nil, err
 	}
 	isLogin := kind == KindAuthenticate || kind == KindLogin // others wait for the token, too
 	if err := c.pace.wait(ctx, isPoll(ctx) && !isLogin); err != nil {
 		return nil, fmt.Errorf("%s: waiting for the rate limit: %w", about(kind, subject), err)
 	}
-	if err := c.gate.checkPause(); err != nil { // a pause may have begun meanwhile
+	if err := c.pauser.checkPause(); err != nil { // a pause may have begun meanwhile
 		return nil, err
 	}
 	limited, cancel := context.WithTimeout(ctx, c.config.HTTPTimeout)
@@ -171,7 +160,7 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 	}
 	r.hint = hint(req, c.base, r)
 	if r.status == http.StatusTooManyRequests || r.status >= 500 {
-		c.gate.pause(r.status, r.header.Get("Retry-After"))
+		c.pauser.pause(r.status, r.header.Get("Retry-After"))
 	}
 	return r, nil
 }
@@ -181,7 +170,7 @@ func (c *Client) exchange(ctx context.Context, kind Kind, subject string, req *h
 var errTimeout = errors.New("no complete answer within")
 
 func (c *Client) receive(req *http.Request, certificate *tls.Certificate, r *reply) error {
-	resp, err := c.wire.do(req, certificate)
+	resp, err := c.transport.do(req, certificate)
 	if err != nil {
 		return plainError(err)
 	}
@@ -209,37 +198,4 @@ func (r *reply) isCompressed() bool {
 	encoding := strings.ToLower(r.header.Get("Content-Encoding"))
 	known := encoding == "" || encoding == "identity" || encoding == "base64"
 	return !known && (r.status == http.StatusOK || r.status == http.StatusNotFound)
-}
-
-// gate blocks requests during a pause.
-type gate struct {
-	mu     sync.Mutex
-	status int
-	until  time.Time
-}
-
-func (g *gate) checkPause() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if time.Now().Before(g.until) {
-		return &PauseError{Status: g.status, Until: g.until}
-	}
-	return nil
-}
-
-// pause applies a Retry-After header: seconds, or a date (RFC 9110, 10.2.3).
-func (g *gate) pause(status int, retryAfter string) {
-	d := time.Duration(0)
-	if n, err := strconv.ParseUint(retryAfter, 10, 31); err == nil {
-		d = time.Duration(n) * time.Second
-	} else if at, err := http.ParseTime(retryAfter); err == nil {
-		d = time.Until(at)
-	}
-	d = min(d, maxPause)
-	until := time.Now().Add(d + time.Duration(pauseSpread*rand.Float64()*float64(d)))
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if until.After(g.until) {
-		g.status, g.until = status, until
-	}
 }

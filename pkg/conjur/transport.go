@@ -31,8 +31,8 @@ const (
 	connections = 2
 )
 
-// wire owns the HTTP client and replaces it when the CA file changes.
-type wire struct {
+// transport owns the HTTP client and replaces it when the CA file changes.
+type transport struct {
 	config *Config
 	log    *zap.Logger
 
@@ -43,15 +43,15 @@ type wire struct {
 	current [sha256.Size]byte // of the content in use
 }
 
-func newWire(config *Config, log *zap.Logger) (*wire, error) {
-	w := &wire{config: config, log: log}
+func newTransport(config *Config, log *zap.Logger) (*transport, error) {
+	t := &transport{config: config, log: log}
 	if config.CA != "" || config.CAFile == "" {
 		roots, err := parseRoots("CA certificate", []byte(config.CA))
 		if config.CA == "" {
 			roots, err = nil, nil // use the system's authorities
 		}
-		w.client = w.newClient(roots)
-		return w, err
+		t.client = t.newClient(roots)
+		return t, err
 	}
 	info, err := os.Stat(config.CAFile)
 	if err != nil {
@@ -65,9 +65,9 @@ func newWire(config *Config, log *zap.Logger) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.client, w.stat, w.sum = w.newClient(roots), info, sha256.Sum256(pem)
-	w.current = w.sum
-	return w, nil
+	t.client, t.stat, t.sum = t.newClient(roots), info, sha256.Sum256(pem)
+	t.current = t.sum
+	return t, nil
 }
 
 func parseRoots(what string, pem []byte) (*x509.CertPool, error) {
@@ -78,8 +78,8 @@ func parseRoots(what string, pem []byte) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-func (w *wire) newClient(roots *x509.CertPool) *http.Client {
-	dial := w.config.Dial
+func (t *transport) newClient(roots *x509.CertPool) *http.Client {
+	dial := t.config.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
@@ -136,16 +136,16 @@ func showing(client *http.Client, certificate *tls.Certificate) *http.Client {
 
 // do sends a request. It trusts the current content of the CA file, and presents
 // the certificate, if any.
-func (w *wire) do(req *http.Request, certificate *tls.Certificate) (*http.Response, error) {
-	w.refresh(false)
-	client := w.now()
+func (t *transport) do(req *http.Request, certificate *tls.Certificate) (*http.Response, error) {
+	t.refresh(false)
+	client := t.now()
 	resp, err := showing(client, certificate).Do(req)
 	var untrusted *tls.CertificateVerificationError
 	if !errors.As(err, &untrusted) {
 		return resp, err
 	}
-	w.refresh(true)
-	if w.now() == client {
+	t.refresh(true)
+	if t.now() == client {
 		return resp, err
 	}
 	again := req.Clone(req.Context())
@@ -154,73 +154,73 @@ func (w *wire) do(req *http.Request, certificate *tls.Certificate) (*http.Respon
 			return nil, err
 		}
 	}
-	return showing(w.now(), certificate).Do(again)
+	return showing(t.now(), certificate).Do(again)
 }
 
-func (w *wire) now() *http.Client {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.client
+func (t *transport) now() *http.Client {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.client
 }
 
 // refresh checks whether the CA file changed: by metadata or, if thorough, by
 // content. After a change it creates a client that trusts the new content.
-func (w *wire) refresh(thorough bool) {
-	if w.config.CA != "" || w.config.CAFile == "" {
+func (t *transport) refresh(thorough bool) {
+	if t.config.CA != "" || t.config.CAFile == "" {
 		return
 	}
-	info, err := os.Stat(w.config.CAFile)
-	if err != nil || !thorough && !w.touched(info) {
+	info, err := os.Stat(t.config.CAFile)
+	if err != nil || !thorough && !t.touched(info) {
 		return // a file is briefly absent during its replacement
 	}
-	pem, err := safefile.Read(w.config.CAFile, safefile.MaxInput)
+	pem, err := safefile.Read(t.config.CAFile, safefile.MaxInput)
 	if err != nil {
 		return
 	}
 	sum := sha256.Sum256(pem)
-	if !w.noteContent(info, sum) {
+	if !t.noteContent(info, sum) {
 		return
 	}
-	roots, err := parseRoots("CA certificate: file "+w.config.CAFile, pem)
+	roots, err := parseRoots("CA certificate: file "+t.config.CAFile, pem)
 	if err != nil {
-		w.log.Warn("The changed CA certificate file is not usable; the earlier certificates stay in use", zap.Error(err))
+		t.log.Warn("The changed CA certificate file is not usable; the earlier certificates stay in use", zap.Error(err))
 		return
 	}
-	w.replace(w.newClient(roots), sum)
+	t.replace(t.newClient(roots), sum)
 }
 
-func (w *wire) touched(info fs.FileInfo) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !os.SameFile(info, w.stat) || !info.ModTime().Equal(w.stat.ModTime()) || info.Size() != w.stat.Size()
+func (t *transport) touched(info fs.FileInfo) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !os.SameFile(info, t.stat) || !info.ModTime().Equal(t.stat.ModTime()) || info.Size() != t.stat.Size()
 }
 
 // noteContent reports whether the content differs from the last read content.
-func (w *wire) noteContent(info fs.FileInfo, sum [sha256.Size]byte) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	changed := sum != w.sum
-	w.stat, w.sum = info, sum
+func (t *transport) noteContent(info fs.FileInfo, sum [sha256.Size]byte) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changed := sum != t.sum
+	t.stat, t.sum = info, sum
 	return changed
 }
 
 // replace does nothing if the content is already in use. That happens when a broken
 // file is restored.
-func (w *wire) replace(client *http.Client, sum [sha256.Size]byte) {
-	w.mu.Lock()
-	old := w.client
-	changed := sum != w.current
+func (t *transport) replace(client *http.Client, sum [sha256.Size]byte) {
+	t.mu.Lock()
+	old := t.client
+	changed := sum != t.current
 	if changed {
-		w.client, w.current = client, sum
+		t.client, t.current = client, sum
 	}
-	w.mu.Unlock()
+	t.mu.Unlock()
 	if changed {
 		old.CloseIdleConnections()
-		w.log.Info("The changed CA certificate file is in use", zap.String("file", w.config.CAFile))
+		t.log.Info("The changed CA certificate file is in use", zap.String("file", t.config.CAFile))
 	}
 }
 
-func (w *wire) close() { w.now().CloseIdleConnections() }
+func (t *transport) close() { t.now().CloseIdleConnections() }
 
 // plainError converts a connection error into one that is safe to show. net/http
 // repeats the URL and quotes text that it cannot parse, which may be part of a

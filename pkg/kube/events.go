@@ -98,7 +98,7 @@ func ReferenceTo(set *records.Set, key targets.Key) corev1.ObjectReference {
 // message or an hour has passed. Normal messages are sent each time, within a budget for
 // their reason. Event never blocks.
 func (r *Recorder) Event(about corev1.ObjectReference, kind, reason, message string) {
-	message = brief.Clip(message, maxMessage)
+	message = brief.Truncate(message, maxMessage)
 	now := metav1.Now()
 	key := name(about)
 	r.mu.Lock()

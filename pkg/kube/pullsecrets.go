@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/secretsync/syncer/internal/brief"
-	"github.com/secretsync/syncer/internal/turns"
+	"github.com/secretsync/syncer/internal/fairqueue"
 	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
@@ -55,7 +55,7 @@ type PullSecrets struct {
 	// Only Run uses these:
 	of      map[targets.Key][]account       // the accounts of each Secret
 	wanted  map[account]map[string]bool     // names of Secrets; kept until no Secret of ours remains in it
-	turns   turns.Turns[account]            // the accounts in wanted
+	turns   fairqueue.Delayed[account]      // the accounts in wanted
 	missing map[targets.Key]map[string]bool // absent accounts, by Secret
 	unsaid  map[string]map[targets.Key]bool // Secrets in missing to report, by namespace
 }

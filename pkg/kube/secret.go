@@ -31,17 +31,17 @@ type Secret struct {
 type Map struct {
 	Text string
 	// Oversize is the size of both in bytes, if they were dropped. They are larger than
-	// targets.MaxDefinition or, if Crowded, than the rest of Selection.Definitions.
-	Oversize int
-	Crowded  bool
+	// targets.MaxDefinition or, if OverBudget, than the rest of Selection.Definitions.
+	Oversize   int
+	OverBudget bool
 }
 
 // Dropped says whether the definition was dropped, and why; see Map.
-func (s *Secret) Dropped() (oversize int, crowded bool) {
+func (s *Secret) Dropped() (oversize int, overBudget bool) {
 	if s.Map == nil {
 		return 0, false
 	}
-	return s.Map.Oversize, s.Map.Crowded
+	return s.Map.Oversize, s.Map.OverBudget
 }
 
 // GetObjectKind returns no kind: the API never receives a Secret of this type.
@@ -77,8 +77,8 @@ func strip(s *corev1.Secret) *Secret {
 }
 
 // drop drops the definition, which has the given size in bytes.
-func (s *Secret) drop(size int, crowded bool) {
-	s.Map, s.Annotations = &Map{Oversize: size, Crowded: crowded}, nil
+func (s *Secret) drop(size int, overBudget bool) {
+	s.Map, s.Annotations = &Map{Oversize: size, OverBudget: overBudget}, nil
 }
 
 // definition returns the size of the Secret's definition in bytes.

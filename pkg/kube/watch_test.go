@@ -385,24 +385,24 @@ func TestDefinitionsBeyondTheRoomAreDropped(t *testing.T) {
 	h := hear()
 	w := c.WatchSecrets(kube.Selection{Namespace: ns, Definitions: 2500}, nil, h)
 	running(t, w.Run)
-	crowded := func() (n int) {
+	overBudget := func() (n int) {
 		for _, s := range w.Stored() {
-			size, crowded := s.Dropped()
-			if text, _ := s.ConjurMap(); crowded != (text == "") || crowded && size != 1000 {
+			size, overBudget := s.Dropped()
+			if text, _ := s.ConjurMap(); overBudget != (text == "") || overBudget && size != 1000 {
 				t.Errorf("%+v", s)
 			}
-			if crowded {
+			if overBudget {
 				n++
 			}
 		}
 		return n
 	}
 	proctest.Eventually(t, "all are there", func() bool { return len(w.Stored()) == 5 })
-	if n := crowded(); n != 3 {
+	if n := overBudget(); n != 3 {
 		t.Fatalf("%d of 5 are dropped", n)
 	}
 	for _, s := range w.Stored() {
-		if _, crowded := s.Dropped(); !crowded {
+		if _, overBudget := s.Dropped(); !overBudget {
 			remove(t, api, s.Name)
 		}
 	}

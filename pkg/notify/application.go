@@ -176,7 +176,7 @@ func (a *Application) SayMissing() error {
 		}
 		why := "not tried yet"
 		if r.Status.Err != nil {
-			why = terminal.Plain(brief.Cut(r.Status.Err.Error(), mostReason))
+			why = terminal.Plain(brief.OneLine(r.Status.Err.Error(), mostReason))
 		}
 		fmt.Fprintf(&text, "%s: %s\n", r.Spec.Key, why)
 	}
@@ -195,7 +195,7 @@ func (s *Status) Missing() (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return terminal.Plain(brief.Cut(string(text), mostShown)), err
+	return terminal.Plain(brief.OneLine(string(text), mostShown)), err
 }
 
 // owed is the notifications that the application has not received, for example because

@@ -12,11 +12,11 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Renderings records in the status folder which targets are being rendered. If the
+// RenderCrashes records in the status folder which targets are being rendered. If the
 // process dies during a rendering, the mark stays, and the next process renders that
 // target after all others. A mark is an empty file. Its name contains a hash of the key
-// and the number of processes that died. A nil Renderings records nothing.
-type Renderings struct {
+// and the number of processes that died. A nil RenderCrashes records nothing.
+type RenderCrashes struct {
 	folder folder
 
 	mu   sync.Mutex
@@ -29,9 +29,9 @@ const (
 	firstDelay      = 10 * time.Second
 )
 
-// NewRenderings reads the marks of earlier processes.
-func (s *Status) NewRenderings() (*Renderings, error) {
-	r := &Renderings{folder: s.folder, left: map[string]int{}}
+// NewRenderCrashes reads the marks of earlier processes.
+func (s *Status) NewRenderCrashes() (*RenderCrashes, error) {
+	r := &RenderCrashes{folder: s.folder, left: map[string]int{}}
 	names, err := r.folder.names(func(name string) bool { hash, _ := parseRendering(name); return hash != "" })
 	for _, name := range names {
 		hash, deaths := parseRendering(name)
@@ -63,7 +63,7 @@ func hashOf(key targets.Key) string {
 // Delay returns how long after its start a process waits before it renders a target. The
 // delay grows with the number of processes that died, so that eventually all other
 // targets are rendered.
-func (r *Renderings) Delay(key targets.Key) time.Duration {
+func (r *RenderCrashes) Delay(key targets.Key) time.Duration {
 	if r == nil {
 		return 0
 	}
@@ -77,7 +77,7 @@ func (r *Renderings) Delay(key targets.Key) time.Duration {
 
 // Begin marks a target as being rendered until the returned function is called. If the
 // folder is not writable, nothing is recorded.
-func (r *Renderings) Begin(key targets.Key) (end func()) {
+func (r *RenderCrashes) Begin(key targets.Key) (end func()) {
 	if r == nil {
 		return func() {}
 	}

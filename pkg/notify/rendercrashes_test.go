@@ -9,9 +9,9 @@ import (
 	"github.com/secretsync/syncer/pkg/notify"
 )
 
-func renderings(t *testing.T, dir string) *notify.Renderings {
+func renderCrashes(t *testing.T, dir string) *notify.RenderCrashes {
 	t.Helper()
-	r, err := notify.OpenStatus(dir).NewRenderings()
+	r, err := notify.OpenStatus(dir).NewRenderCrashes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,11 +20,11 @@ func renderings(t *testing.T, dir string) *notify.Renderings {
 
 // Each process that dies while it renders a target doubles the delay of the
 // next, and one that gets through ends that.
-func TestRenderingsRememberWhatProcessesDiedOf(t *testing.T) {
+func TestRenderCrashesRememberWhatProcessesDiedOf(t *testing.T) {
 	dir := t.TempDir()
 	want := time.Duration(0)
 	for range 8 {
-		r := renderings(t, dir)
+		r := renderCrashes(t, dir)
 		if got := r.Delay("secret/a/b"); got != want {
 			t.Errorf("the delay is %v, want %v", got, want)
 		}
@@ -35,9 +35,9 @@ func TestRenderingsRememberWhatProcessesDiedOf(t *testing.T) {
 		r.Begin("secret/a/b") // and dies
 		want = min(max(2*want, 10*time.Second), 320*time.Second)
 	}
-	r := renderings(t, dir)
+	r := renderCrashes(t, dir)
 	r.Begin("secret/a/b")()
-	if r.Delay("secret/a/b") != 0 || renderings(t, dir).Delay("secret/a/b") != 0 {
+	if r.Delay("secret/a/b") != 0 || renderCrashes(t, dir).Delay("secret/a/b") != 0 {
 		t.Error("the delay stays after the target was rendered")
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -46,9 +46,9 @@ func TestRenderingsRememberWhatProcessesDiedOf(t *testing.T) {
 }
 
 // Whatever an application puts into the folder is no mark, or none of weight.
-func TestRenderingsOfAFolderOfOthers(t *testing.T) {
+func TestRenderCrashesOfAFolderOfOthers(t *testing.T) {
 	dir := t.TempDir()
-	renderings(t, dir).Begin("file/a")
+	renderCrashes(t, dir).Begin("file/a")
 	marks, _ := filepath.Glob(filepath.Join(dir, ".rendering-*"))
 	if len(marks) != 1 {
 		t.Fatalf("marks %q", marks)
@@ -59,13 +59,13 @@ func TestRenderingsOfAFolderOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := renderings(t, dir).Delay("file/a"); got != 10*time.Second {
+	if got := renderCrashes(t, dir).Delay("file/a"); got != 10*time.Second {
 		t.Errorf("the delay is %v", got)
 	}
-	if _, err := notify.OpenStatus(filepath.Join(dir, "none")).NewRenderings(); err == nil {
+	if _, err := notify.OpenStatus(filepath.Join(dir, "none")).NewRenderCrashes(); err == nil {
 		t.Error("a folder that is not there is no error")
 	}
-	var none *notify.Renderings
+	var none *notify.RenderCrashes
 	none.Begin("file/a")()
 	if none.Delay("file/a") != 0 {
 		t.Error("nothing remembers something")

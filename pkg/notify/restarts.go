@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"github.com/secretsync/syncer/internal/fairqueue"
 	"github.com/secretsync/syncer/internal/retry"
-	"github.com/secretsync/syncer/internal/turns"
 	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -103,7 +103,7 @@ type Restarts struct {
 
 	mu      sync.Mutex
 	pending map[targets.Workload]*pendingRestart
-	turns   turns.Turns[targets.Workload] // of pending
+	turns   fairqueue.Delayed[targets.Workload] // of pending
 	wake    wake.Wake
 	missing map[string]map[string][]string // by namespace and Secret: workloads; only Run uses it
 	budgets map[string]*rate.Limiter       // by namespace; only Run uses it

@@ -39,7 +39,7 @@ type application struct {
 // nobody reads it.
 func (p *pipeline) openStatus(cfg *config.Config) error {
 	if cfg.Mode == config.ModeStandalone {
-		p.openRenderings(notify.OpenStatus(cfg.Folders.Status))
+		p.openRenderCrashes(notify.OpenStatus(cfg.Folders.Status))
 		return nil
 	}
 	status, err := notify.NewStatus(cfg.Folders.Status)
@@ -53,9 +53,9 @@ func (p *pipeline) openStatus(cfg *config.Config) error {
 		p.parts.Log.Warn("Continuing without a status folder", zap.Error(err))
 		return nil
 	}
-	p.openRenderings(status)
+	p.openRenderCrashes(status)
 	p.app = &application{
-		status: status, notified: notify.NewApplication(status, p.set, p.parts.Log), command: p.parts.Command,
+		status: status, notified: notify.NewApplication(status, p.targetSet, p.parts.Log), command: p.parts.Command,
 		metrics: p.metrics, troubles: p.troubles, log: p.parts.Log,
 	}
 	commit, err := p.app.prepare(cfg)
@@ -65,13 +65,13 @@ func (p *pipeline) openStatus(cfg *config.Config) error {
 	return err
 }
 
-// openRenderings finds out why earlier processes died, if there is a status folder to
+// openRenderCrashes finds out why earlier processes died, if there is a status folder to
 // remember it in.
-func (p *pipeline) openRenderings(status *notify.Status) {
+func (p *pipeline) openRenderCrashes(status *notify.Status) {
 	var err error
-	if p.renderings, err = status.NewRenderings(); err != nil {
+	if p.renderCrashes, err = status.NewRenderCrashes(); err != nil {
 		p.parts.Log.Debug("Cannot record which target is rendered", zap.Error(err))
-		p.renderings = nil
+		p.renderCrashes = nil
 	}
 }
 

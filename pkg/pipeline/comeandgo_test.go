@@ -139,12 +139,12 @@ func TestAOneShotProcessDoesNotFailOverATargetThatItNoLongerHas(t *testing.T) {
 	c.has("good", "{}")
 	c.has("bad", faulty)
 	c.settled()
-	if err := (&job{set: c.pipeline.set, lanes: c.pipeline.lanes}).undelivered(); err == nil {
+	if err := (&job{set: c.pipeline.targetSet, lanes: c.pipeline.lanes}).undelivered(); err == nil {
 		t.Error("a faulty definition is no failure")
 	}
 	c.Gone("ns", "bad")
 	c.lanes.all()[0].lastRetries(t.Context())
-	if err := (&job{set: c.pipeline.set, lanes: c.pipeline.lanes}).undelivered(); err != nil {
+	if err := (&job{set: c.pipeline.targetSet, lanes: c.pipeline.lanes}).undelivered(); err != nil {
 		t.Errorf("with the faulty one gone: %v", err)
 	}
 }

@@ -43,7 +43,7 @@ func (d *definer) Upsert(found *kube.Secret, redefined bool) {
 		d.define(found.Namespace, found.Name, func(def *definitions.SecretDefinition) {
 			def.UID, def.Annotations, def.Type = string(found.UID), found.Annotations, string(found.Type)
 			def.Map, def.HasMap = found.ConjurMap()
-			def.Oversize, def.Crowded = found.Dropped()
+			def.Oversize, def.OverBudget = found.Dropped()
 		})
 	}
 	if drifted {
@@ -89,11 +89,11 @@ func (d *definer) define(namespace, name string, complete func(*definitions.Secr
 	t := d.parse(def)
 	lane := d.set.Lane(identity.Name)
 	put := lane.Put
-	if def.Crowded {
-		put = lane.Crowd
+	if def.OverBudget {
+		put = lane.OmitOverBudget
 	}
 	changes := put(t)
-	if why := d.set.Crowded(t.Key); why != "" {
+	if why := d.set.OverBudget(t.Key); why != "" {
 		d.events.invalid(t, why)
 	}
 	if len(changes) == 0 {

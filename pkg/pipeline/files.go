@@ -25,9 +25,9 @@ import (
 	"github.com/secretsync/syncer/pkg/workers"
 )
 
-// requestsLook is the time between checks for an application's request without an event.
+// requestsPollInterval is the time between checks for an application's request without an event.
 // A check is a stat.
-const requestsLook = 10 * time.Second
+const requestsPollInterval = 10 * time.Second
 
 // files is the secrets folder. The configuration defines its content.
 type files struct {

@@ -23,15 +23,15 @@ import (
 // lane contains one identity's parts, from triggers to writes: its targets, its client of
 // Conjur, its queue and its workers. Lanes do not wait for each other.
 type lane struct {
-	identity   config.Identity
-	name       string // in logs and metrics
-	settings   *settings
-	listeners  *listeners
-	renderings *notify.Renderings // nil: nothing is remembered
-	app        *application
-	troubles   *health.Troubles
-	metrics    *health.Metrics
-	log        *zap.Logger
+	identity      config.Identity
+	name          string // in logs and metrics
+	settings      *settings
+	listeners     *listeners
+	renderCrashes *notify.RenderCrashes // nil: nothing is remembered
+	app           *application
+	troubles      *health.Troubles
+	metrics       *health.Metrics
+	log           *zap.Logger
 
 	targets *records.Lane
 	client  *conjur.Client
@@ -84,7 +84,7 @@ func (l *lane) stop() {
 // Enqueue adds hints to the queue, as one round.
 func (l *lane) Enqueue(h queue.Hint, keys ...targets.Key) {
 	for _, key := range keys {
-		if delay := l.renderings.Delay(key); delay > 0 {
+		if delay := l.renderCrashes.Delay(key); delay > 0 {
 			l.log.Warn("A process died while it rendered this target; the target is rendered after the others", zap.String("target", string(key)), zap.Duration("after", delay))
 		}
 	}
@@ -212,7 +212,7 @@ func (l *lane) queueConfig(cfg *config.Config) queue.Config {
 		Backoff:   backoffOf(cfg),
 		Limit:     limit,
 		Permanent: l.permanent,
-		Delay:     l.renderings.Delay,
+		Delay:     l.renderCrashes.Delay,
 		Name:      l.name,
 		Metrics:   l.metrics.Queues(),
 	}

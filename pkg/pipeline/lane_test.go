@@ -48,7 +48,7 @@ func TestHealthzWhenAllWorkersAreOverdue(t *testing.T) {
 		troubles, all := health.NewTroubles(zap.NewNop()), &lanes{}
 		p := &pipeline{
 			parts: Parts{Workers: 2, Log: zap.NewNop()}, settings: s.settings, clients: connect.Options{Log: zap.NewNop()},
-			set: &records.Set{}, sink: sink, troubles: troubles, listeners: &listeners{}, lanes: all, texts: sources.NewTemplateTexts("", nil, all, all, troubles),
+			targetSet: &records.Set{}, sink: sink, troubles: troubles, listeners: &listeners{}, lanes: all, texts: sources.NewTemplateTexts("", nil, all, all, troubles),
 		}
 		var lanes []*lane
 		for _, name := range []string{"idle", "stuck"} {

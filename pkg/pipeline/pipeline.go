@@ -27,7 +27,7 @@ type destination interface {
 // the old ones have ended.
 type change struct{ commit, finish func() }
 
-// inventory knows which targets exist.
+// inventory says whether all targets are known yet.
 type inventory interface {
 	// known returns why some targets may be missing.
 	known() error
@@ -92,7 +92,7 @@ func (p *pipeline) end() {
 // close stops the lanes and frees the resources of the other parts.
 func (p *pipeline) close() {
 	stopAll(p.lanes.all())
-	for _, end := range p.closing {
+	for _, end := range p.closers {
 		end()
 	}
 }

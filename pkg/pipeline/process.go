@@ -20,9 +20,9 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// inputsLook is the time between checks of the annotations and the configuration file
+// inputsPollInterval is the time between checks of the annotations and the configuration file
 // without an event.
-const inputsLook = 10 * time.Second
+const inputsPollInterval = 10 * time.Second
 
 // lastSpans bounds the export of the last spans, so that a collector that does not answer
 // cannot delay the end.
@@ -99,7 +99,7 @@ func (s *Process) Deliver(ctx context.Context) (config.Mode, error) {
 }
 
 func (s *Process) run(ctx context.Context) error {
-	inputs := &sources.Inputs{Paths: s.inputs(), Interval: inputsLook}
+	inputs := &sources.Inputs{Paths: s.inputs(), Interval: inputsPollInterval}
 	inputs.Note()
 	cfg, err := s.load(nil)
 	if cfg == nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// secretsLook is the time between checks of Secrets that Syncer may read but not watch.
-const secretsLook = 10 * time.Second
+// secretsPollInterval is the time between checks of Secrets that Syncer may read but not watch.
+const secretsPollInterval = 10 * time.Second
 
 // secrets are the Kubernetes Secrets of some namespaces, and the watches on them.
 type secrets struct {
@@ -61,7 +61,7 @@ func (s *secrets) watching(cfg *config.Config) (all []*sources.Secrets) {
 			Namespace:   namespace,
 			Names:       names,
 			Known:       s.knownNamespaces,
-			Interval:    secretsLook,
+			Interval:    secretsPollInterval,
 			Definitions: s.set.Budget / 8,
 			Handler:     s.definitions,
 			See:         func(found *corev1.Secret) { kubesecrets.RecordBeforeFirstSync(s.set, found) },
@@ -216,7 +216,7 @@ func limited(cfg *config.Config) backoff.BackOff {
 
 // Run checks again for Secrets that the process waits for.
 func (l *loading) Run(ctx context.Context) {
-	wake.Every(ctx, min(max(l.secrets.settings.config().Retry.Interval, time.Second), secretsLook), func() {
+	wake.Every(ctx, min(max(l.secrets.settings.config().Retry.Interval, time.Second), secretsPollInterval), func() {
 		for _, watch := range l.secrets.watches() {
 			if l.completed.Load() || !slices.Contains(l.unread, watch) {
 				_ = load(ctx, watch) // load reports the error
@@ -226,10 +226,10 @@ func (l *loading) Run(ctx context.Context) {
 }
 
 const (
-	// waitingLook is the time between retries of Secrets that exceeded the budget of
+	// waitingPollInterval is the time between retries of Secrets that exceeded the budget of
 	// their namespace. waitingMost bounds the Secrets of a namespace in one retry.
-	waitingLook = 10 * time.Second
-	waitingMost = 4
+	waitingPollInterval = 10 * time.Second
+	waitingMost         = 4
 )
 
 // waiting are the Secrets that wait for room in the budget of their namespace.
@@ -237,7 +237,7 @@ type waiting struct{ secrets *secrets }
 
 // Run retries until ctx ends.
 func (w waiting) Run(ctx context.Context) {
-	wake.Every(ctx, waitingLook, func() {
+	wake.Every(ctx, waitingPollInterval, func() {
 		for _, key := range w.secrets.set.Waiting(waitingMost) {
 			namespace, name := key.Secret()
 			for _, watch := range w.secrets.watches() {

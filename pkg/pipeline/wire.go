@@ -55,44 +55,46 @@ func Run(ctx context.Context, cfg *config.Config, parts Parts) error {
 // pipeline is the composition of Syncer's parts. No part knows it: each knows only the
 // parts that it uses.
 type pipeline struct {
-	parts    Parts
-	settings *settings
-	set      *records.Set // outlives pipelines
-	metrics  *health.Metrics
-	troubles *health.Troubles
-	clients  connect.Options
+	parts     Parts
+	settings  *settings
+	targetSet *records.Set // outlives pipelines
+	metrics   *health.Metrics
+	troubles  *health.Troubles
+	clients   connect.Options
 
-	listeners  *listeners
-	lanes      *lanes
-	texts      *sources.TemplateTexts
-	app        *application
-	announcer  notify.Announcer   // nil without a status folder
-	renderings *notify.Renderings // nil: nothing is remembered
+	listeners     *listeners
+	lanes         *lanes
+	texts         *sources.TemplateTexts
+	app           *application
+	announcer     notify.Announcer      // nil without a status folder
+	renderCrashes *notify.RenderCrashes // nil: nothing is remembered
 
 	// What the mode decides:
-	ending   ending
-	tasks    []source                    // besides those of the destination
-	complete func(context.Context) error // of a job
-	absent   func() bool                 // of a service
+	ending ending
+	tasks  []source // besides those of the destination
+	// completeJob reads the targets of a one-shot process that could not be read at first.
+	completeJob func(context.Context) error
+	// filesAbsent reports whether the application deleted a file; nil without files.
+	filesAbsent func() bool
 
 	// What the destination decides:
 	destination    destination
-	inventory      inventory
+	inventory      inventory // says whether all targets are known yet
 	sink           workers.Sink
 	rotations      *rotations
 	results        sources.Results       // nil: a watch reports changes by others
 	expiryListener notify.ExpiryListener // may be nil
-	closing        []func()              // at the end
+	closers        []func()              // close calls them
 
 	running runner // runs the sources; it has no context before the start and after the end
 }
 
 // newPipeline wires the parts as the configuration in effect says. They do nothing yet.
 // cluster is nil if no part needs it.
-func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *health.Metrics, cluster *kube.Client, division *kube.Division) (*pipeline, error) {
+func newPipeline(parts Parts, settings *settings, targetSet *records.Set, metrics *health.Metrics, cluster *kube.Client, division *kube.Division) (*pipeline, error) {
 	cfg, lanes, listeners, troubles := settings.config(), &lanes{}, &listeners{}, health.NewTroubles(parts.Log)
 	p := &pipeline{
-		parts: parts, settings: settings, set: set, metrics: metrics, troubles: troubles,
+		parts: parts, settings: settings, targetSet: targetSet, metrics: metrics, troubles: troubles,
 		clients:   connect.Options{Version: parts.Version, Inbox: inject.NewInbox(cfg.Conjur.InboxPath), Log: parts.Log, Remarker: troubles},
 		listeners: listeners, lanes: lanes, texts: sources.NewTemplateTexts(cfg.Folders.Templates, cluster, lanes, lanes, troubles),
 	}
@@ -120,9 +122,9 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 		listeners.add(revocation)
 	}
 	if cfg.Mode.OneShot() {
-		p.ending = &job{settings: settings, set: set, lanes: lanes, app: p.app, revocation: revocation, complete: p.complete}
+		p.ending = &job{settings: settings, set: targetSet, lanes: lanes, app: p.app, revocation: revocation, complete: p.completeJob}
 	} else {
-		p.ending, p.tasks = service{lanes, revocation, p.app.restart(), p.absent}, []source{expiring}
+		p.ending, p.tasks = service{lanes, revocation, p.app.restart(), p.filesAbsent}, []source{expiring}
 		if p.app != nil {
 			p.tasks = append(p.tasks, p.app.restart())
 		}
@@ -137,20 +139,20 @@ func newPipeline(parts Parts, settings *settings, set *records.Set, metrics *hea
 // wireFiles wires the secrets folder.
 func (p *pipeline) wireFiles(cfg *config.Config, cluster *kube.Client) {
 	f := &files{
-		settings: p.settings, lanes: p.lanes, targets: p.set.Lane(cfg.Identities[0].Name), texts: p.texts,
+		settings: p.settings, lanes: p.lanes, targets: p.targetSet.Lane(cfg.Identities[0].Name), texts: p.texts,
 		folder:  sinks.NewFiles(cfg.Folders.Secrets, nil),
 		command: p.parts.Command, app: p.app, troubles: p.troubles, log: p.parts.Log,
 		onDisk: &onDisk{settings: p.settings, cluster: cluster, clients: p.clients, log: p.parts.Log},
 	}
 	f.folder.Limit(int64(cfg.SecretsSizeLimit) << 20)
 	if !cfg.Mode.OneShot() {
-		f.requests = []source{&sources.Requests{Folder: cfg.Folders.Status, Interval: requestsLook, Application: f, Changed: &p.app.changed, Reporter: p.troubles}}
+		f.requests = []source{&sources.Requests{Folder: cfg.Folders.Status, Interval: requestsPollInterval, Application: f, Changed: &p.app.changed, Reporter: p.troubles}}
 	}
 	p.listeners.add(f)
 	p.destination, p.inventory, p.rotations, p.results, p.sink = f, configured{}, &rotations{}, f, p.parts.Command.sink(f.folder)
-	p.complete = func(context.Context) error { return nil }
-	p.absent = func() bool { return absent(cfg.Folders.Secrets, p.set.Records()) }
-	p.closing = append(p.closing, p.metrics.WatchFolder(f.folder))
+	p.completeJob = func(context.Context) error { return nil }
+	p.filesAbsent = func() bool { return absent(cfg.Folders.Secrets, p.targetSet.Records()) }
+	p.closers = append(p.closers, p.metrics.WatchFolder(f.folder))
 }
 
 // wireSecrets wires the Kubernetes Secrets: what defines them, what reports on them, and
@@ -159,26 +161,26 @@ func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client, divisio
 	p.clients.MayWrite = cluster.MayWrite
 	sink := kubesecrets.New(cluster.Core)
 	sink.Remarker = p.troubles
-	s := &secrets{settings: p.settings, set: p.set, cluster: cluster, division: division, texts: p.texts, troubles: p.troubles}
-	events := newEvents(p.set, cluster, p.metrics, p.troubles)
+	s := &secrets{settings: p.settings, set: p.targetSet, cluster: cluster, division: division, texts: p.texts, troubles: p.troubles}
+	events := newEvents(p.targetSet, cluster, p.metrics, p.troubles)
 	events.restarts = newRestarts(cfg, cluster, events, p.troubles, p.parts.Log)
 	events.restarts.Wants = func(w targets.Workload, secret string) bool {
-		t, ok := p.set.Get(targets.KubeSecretKey(w.Namespace, secret))
+		t, ok := p.targetSet.Get(targets.KubeSecretKey(w.Namespace, secret))
 		return ok && division.Serves(w.Namespace) && slices.Contains(t.Secret.Restart, w.String())
 	}
-	accounts := cluster.NewPullSecrets(p.set, s.knows, events.recorder, p.troubles, p.parts.Log)
+	accounts := cluster.NewPullSecrets(p.targetSet, s.knows, events.recorder, p.troubles, p.parts.Log)
 	drift := workers.NewDrift(p.lanes, events, p.metrics)
 	s.definitions = &definer{
-		settings: p.settings, set: p.set, lanes: p.lanes, texts: p.texts, events: events, accounts: accounts, drift: drift,
+		settings: p.settings, set: p.targetSet, lanes: p.lanes, texts: p.texts, events: events, accounts: accounts, drift: drift,
 		troubles: p.troubles, log: p.parts.Log,
 	}
-	s.rotations = &rotations{settings: p.settings, set: p.set, lanes: p.lanes, secrets: s, events: events, metrics: p.metrics, clients: p.clients}
+	s.rotations = &rotations{settings: p.settings, set: p.targetSet, lanes: p.lanes, secrets: s, events: events, metrics: p.metrics, clients: p.clients}
 	s.restarts, s.tasks = events.restarts, []source{events.recorder}
 	p.destination, p.inventory, p.rotations, p.sink = s, s, s.rotations, sink
 	switch {
 	case cfg.Mode.OneShot():
 		l := &loading{secrets: s}
-		p.destination, p.complete = l, l.complete
+		p.destination, p.completeJob = l, l.complete
 	case cfg.Mode == config.ModeStandalone:
 		s.tasks = append(s.tasks, events.restarts, drift, accounts, waiting{s})
 	default:
@@ -188,14 +190,14 @@ func (p *pipeline) wireSecrets(cfg *config.Config, cluster *kube.Client, divisio
 	p.expiryListener = events
 	p.listeners.add(drift)
 	p.listeners.add(s.rotations)
-	p.closing = append(p.closing, p.metrics.WatchSets(s.rotations.measured), s.rotations.close)
+	p.closers = append(p.closers, p.metrics.WatchSets(s.rotations.measured), s.rotations.close)
 }
 
 // newLane wires the parts of one identity. The caller must stop the lane in every case.
 func (p *pipeline) newLane(cfg *config.Config, identity config.Identity) (l *lane, err error) {
 	l = &lane{
-		identity: identity, name: cmp.Or(identity.Name, "default"), settings: p.settings, targets: p.set.Lane(identity.Name),
-		listeners: p.listeners, renderings: p.renderings, app: p.app, troubles: p.troubles, metrics: p.metrics, log: p.parts.Log,
+		identity: identity, name: cmp.Or(identity.Name, "default"), settings: p.settings, targets: p.targetSet.Lane(identity.Name),
+		listeners: p.listeners, renderCrashes: p.renderCrashes, app: p.app, troubles: p.troubles, metrics: p.metrics, log: p.parts.Log,
 		intervals: make(chan time.Duration, 1),
 	}
 	clients := p.clients
@@ -212,15 +214,15 @@ func (p *pipeline) newLane(cfg *config.Config, identity config.Identity) (l *lan
 	l.pool = workers.NewPool(workers.PoolConfig{
 		Work: l.queue,
 		Syncer: &workers.Syncer{
-			Targets:    l.targets,
-			Values:     l.values,
-			Templates:  p.texts,
-			Sink:       p.sink,
-			Policy:     policy(cfg),
-			Lister:     l.lister,
-			Renderings: p.renderings,
-			Traces:     p.parts.Traces,
-			Log:        l.log,
+			Targets:       l.targets,
+			Values:        l.values,
+			Templates:     p.texts,
+			Sink:          p.sink,
+			Policy:        policy(cfg),
+			Lister:        l.lister,
+			RenderCrashes: p.renderCrashes,
+			Traces:        p.parts.Traces,
+			Log:           l.log,
 		},
 		Workers:  p.parts.Workers,
 		Timeout:  3 * cfg.Conjur.HTTPTimeout,

@@ -3,7 +3,7 @@ package queue
 import (
 	"sync"
 
-	"github.com/secretsync/syncer/internal/turns"
+	"github.com/secretsync/syncer/internal/fairqueue"
 	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -16,7 +16,7 @@ type order struct {
 	changed wake.Wake // wakes the worker that waits for a key that it may take
 
 	mu          sync.Mutex
-	first, last turns.Lines[targets.Key] // last: the costly keys
+	first, last fairqueue.FIFO[targets.Key] // last: the costly keys
 	costly      map[targets.Key]bool
 	next        []targets.Key  // the chosen key, which Pop returns; at most one
 	free        int            // workers in Take
@@ -62,7 +62,7 @@ func (o *order) choose(anyone bool) bool {
 	defer o.mu.Unlock()
 	without := func(namespace string) bool { return o.held[namespace] == 0 }
 	with := func(string) bool { return anyone || o.free > 1 }
-	for _, lines := range []*turns.Lines[targets.Key]{&o.first, &o.last} {
+	for _, lines := range []*fairqueue.FIFO[targets.Key]{&o.first, &o.last} {
 		for _, may := range []func(string) bool{without, with} {
 			if key, ok := lines.Pop(may); ok {
 				o.next = append(o.next, key)

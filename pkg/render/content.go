@@ -52,7 +52,7 @@ func decode(format targets.Format, entries []targets.Entry, items []Item) (v val
 	v.entries = make([]entry, 0, len(items))
 	for i, item := range items {
 		value := item.Value.Bytes()
-		if entries[i].Set() {
+		if entries[i].IsSet() {
 			if err := v.addSet(format, entries[i], value); err != nil {
 				return v, nil, err
 			}

@@ -116,7 +116,7 @@ func Check(t *targets.Target, template string) error {
 	for _, e := range t.Entries {
 		if e.All() {
 			all = true
-		} else if e.Set() {
+		} else if e.IsSet() {
 			sets = append(sets, e.Alias)
 		} else if e.Path == "" {
 			aliases = append(aliases, e.Alias)
@@ -146,7 +146,7 @@ func checkItems(t *targets.Target, items []Item) error {
 		if item.Alias != t.Entries[i].Alias {
 			return fmt.Errorf("a value for alias %q where one for %q is due", item.Alias, t.Entries[i].Alias)
 		}
-		if !t.Entries[i].Set() && t.Entries[i].Path == "" {
+		if !t.Entries[i].IsSet() && t.Entries[i].Path == "" {
 			aliases = append(aliases, item.Alias)
 		}
 	}

@@ -45,7 +45,7 @@ func IsSet(value []byte) bool { return versions.IsSet(value) }
 func checkSets(format targets.Format, entries []targets.Entry) error {
 	var errs []error
 	for _, e := range entries {
-		if !e.Set() {
+		if !e.IsSet() {
 			continue
 		}
 		prefix, pattern := strings.CutSuffix(e.Alias, "*")
@@ -119,7 +119,7 @@ func setOfEach(entries []entry) map[string]string {
 
 // twice returns an error if an entry from a set has the same name as another entry.
 func (v *values) twice(entries []targets.Entry) error {
-	if !slices.ContainsFunc(entries, targets.Entry.Set) {
+	if !slices.ContainsFunc(entries, targets.Entry.IsSet) {
 		return nil
 	}
 	names := make([]string, len(v.entries))

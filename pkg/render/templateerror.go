@@ -161,5 +161,5 @@ func (p *parsed) action(line, column int) string {
 	if end := strings.Index(action, "}}"); end >= 0 {
 		action = action[:end+2]
 	}
-	return brief.Clip(strings.Join(strings.Fields(action), " "), 80)
+	return brief.Truncate(strings.Join(strings.Fields(action), " "), 80)
 }

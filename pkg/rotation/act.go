@@ -75,15 +75,15 @@ func (s *step) actOutside(ctx context.Context, action versions.Action) (done boo
 	return false, nil
 }
 
-// checkMake returns nil if a version may be made now. The ledger then counts it.
+// checkMake returns nil if a version may be made now. The limiter then counts it.
 func (s *step) checkMake(ctx context.Context) error {
 	if err := s.set.publisher.checkFree(ctx, s.doc); err != nil {
 		return err
 	}
-	if err := s.ledger.readOthers(ctx, s.now); err != nil {
+	if err := s.startLimiter.readOthers(ctx, s.now); err != nil {
 		return err
 	}
-	if barred := s.ledger.barred(&s.set.Plan, s.doc, s.now, true); barred != "" {
+	if barred := s.startLimiter.barred(&s.set.Plan, s.doc, s.now, true); barred != "" {
 		return &holdError{why: barred}
 	}
 	return nil
@@ -236,7 +236,7 @@ func (s *step) callActuator(ctx context.Context, action versions.Action) (good b
 	}
 	good, refused := err == nil, errors.Is(err, actuators.ErrRefused)
 	if refused {
-		s.refusal = brief.Cut(err.Error(), versions.MaxRefusal)
+		s.refusal = brief.OneLine(err.Error(), versions.MaxRefusal)
 	}
 	if v.State == versions.Primary && action.Verb == versions.Verify {
 		s.set.verified = time.Time{}

@@ -225,7 +225,7 @@ func TestTheBudgetBarsAVersion(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r, _ := s.rotator(s.client, "me", s.keys(nil))
-	r.ledger.perHour = 1
+	r.startLimiter.perHour = 1
 	run(t, r)
 	first, _ := s.until("the set begins", idleWith("")).Primary()
 	s.command("now", versions.Command{})

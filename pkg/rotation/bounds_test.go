@@ -21,7 +21,7 @@ func TestBoundsOfTheLedger(t *testing.T) {
 	now := time.Now()
 	used := versions.New("me").Make("r1", parts("x"), false, versions.Entry{At: now}).Promote("r1", versions.Entry{At: now})
 	for less := -1; less <= 1; less++ {
-		l := &New(Config{PerHour: 3}).ledger
+		l := &New(Config{PerHour: 3}).startLimiter
 		for i := range 3 + less {
 			l.recordOutcome(&Plan{ID: fmt.Sprint("failed", i), Outside: "db"}, false)
 			l.begun[fmt.Sprint("begun", i)] = []time.Time{now.Add(-time.Minute)}
@@ -33,7 +33,7 @@ func TestBoundsOfTheLedger(t *testing.T) {
 			t.Errorf("the versions of an hour%+d: %q", less, why)
 		}
 
-		l = &New(Config{PerHour: 1}).ledger
+		l = &New(Config{PerHour: 1}).startLimiter
 		moment := time.Duration(less)
 		l.begun["other"] = []time.Time{now.Add(-time.Hour - moment)}
 		if why := l.barred(&Plan{ID: "x"}, used, now, false); (why != "") != (less < 0) {

@@ -42,7 +42,7 @@ func TestAHundredSetsThatAreDueAtOnce(t *testing.T) {
 	for hour := 1; hour <= n/perHour; hour++ {
 		for range 2 { // the second one knows nothing of the first
 			r, _ := s.rotator(s.as("rotates"), "me", sets...)
-			r.ledger.perHour = perHour
+			r.startLimiter.perHour = perHour
 			if err := r.Once(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestALateReadGivesNoBudgetBack(t *testing.T) {
 	now := time.Now()
 	by := versions.Entry{At: now.Add(-24 * time.Hour)}
 	doc := versions.New("me").Make("r1", parts("x"), false, by).Promote("r1", by)
-	l := ledger{perHour: 1, begun: map[string][]time.Time{}}
+	l := startLimiter{perHour: 1, begun: map[string][]time.Time{}}
 	l.recordBegun("a", doc, now, false)
 	if why := l.barred(&Plan{ID: "a"}, doc, now, true); why != "" {
 		t.Fatal(why)
@@ -86,7 +86,7 @@ func TestASetThatCannotBeReadHoldsTheBudget(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.Policy("- !variable others\n- !permit { role: !host rotates, privileges: [read, execute], resource: !variable others }\n")
-	l := ledger{begun: map[string][]time.Time{}}
+	l := startLimiter{begun: map[string][]time.Time{}}
 	for _, id := range []string{"undeclared", "others"} {
 		l.sets = append(l.sets, Set{Conjur: s.reader, ID: id})
 	}

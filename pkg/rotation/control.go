@@ -49,7 +49,7 @@ type control struct {
 
 // pending reports whether the command still waits for an answer.
 func (c control) pending(now time.Time) bool {
-	return c.ID != "" && c.Answer == "" && !now.After(c.Void()) && !c.Early(now)
+	return c.ID != "" && c.Answer == "" && !now.After(c.ExpiresAt()) && !c.FromFuture(now)
 }
 
 // errDropped means that Conjur no longer keeps the wanted value of a control variable: it
@@ -225,7 +225,7 @@ func (c *commands) readLast(ctx context.Context, now time.Time) error {
 		return nil
 	case err == nil && last.at == 0:
 		return c.writeFirst(ctx)
-	case err == nil && last.Early(now):
+	case err == nil && last.FromFuture(now):
 		last.Command, err = versions.Command{}, fmt.Errorf("its time, %s, is in the future; check the clocks, and send it again", last.At.Format(time.RFC3339))
 	case err != nil && !errors.Is(err, errNoCommand):
 		return err
@@ -276,7 +276,7 @@ func (c *commands) answer(ctx context.Context, e versions.Entry) error {
 // explain tells the sender of the pending command why it was not obeyed yet. A failure
 // changes nothing: the command stays pending.
 func (c *commands) explain(ctx context.Context, why string) {
-	why = brief.Cut(why, maxWaits)
+	why = brief.OneLine(why, maxWaits)
 	switch {
 	case why == "" || why == c.last.Waits:
 		return

@@ -132,7 +132,7 @@ func (s *site) survives(tr trial) error {
 				switch {
 				case ok && first == "" && held.Stage() == "idle":
 					first = primary.ID
-					if err := judged.Steer(deadline, versions.Command{Verb: "now", At: time.Now()}); err != nil {
+					if err := judged.SendCommand(deadline, versions.Command{Verb: "now", At: time.Now()}); err != nil {
 						kill()
 						<-done
 						return err

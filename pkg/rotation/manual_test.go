@@ -42,7 +42,7 @@ func (a apiKey) Credential(context.Context, conjur.Send) (conjur.Credential, err
 	return conjur.Credential{Login: a.login, ContentType: "text/plain", Body: secret.New([]byte(a.key))}, nil
 }
 
-func hand(t *testing.T, server *conjurdtest.Server) Hand {
+func manual(t *testing.T, server *conjurdtest.Server) Manual {
 	t.Helper()
 	client, err := conjur.New(conjur.Config{
 		ApplianceURL: server.URL, Account: server.Account, CA: string(server.CA), RateLimit: 1e6,
@@ -52,7 +52,7 @@ func hand(t *testing.T, server *conjurdtest.Server) Hand {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	return Hand{Set: Set{Conjur: client, ID: "jwt"}, Now: time.Now}
+	return Manual{Set: Set{Conjur: client, ID: "jwt"}, Now: time.Now}
 }
 
 // asked are consumers by their names, each with the ids that it has, the primary
@@ -90,7 +90,7 @@ func TestARotationByHand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := conjurdtest.Start(t, options...)
 			server.Policy(policy)
-			h := hand(t, server)
+			h := manual(t, server)
 			ctx := t.Context()
 			config := generate.Config{Random: 32}
 			first, err := h.Init(ctx, config)
@@ -153,7 +153,7 @@ func TestForceNeedsAReasonAndKeepsIt(t *testing.T) {
 	t.Parallel()
 	server := conjurdtest.Start(t)
 	server.Policy(policy)
-	h := hand(t, server)
+	h := manual(t, server)
 	if _, err := h.Init(t.Context(), generate.Config{UUID: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestTwoHandsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := conjurdtest.Start(t, options...)
 			server.Policy(policy)
-			h := hand(t, server)
+			h := manual(t, server)
 			if _, err := h.Init(t.Context(), generate.Config{UUID: true}); err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +223,7 @@ func TestTwoHandsAtTheSameMomentWithoutComparison(t *testing.T) {
 	t.Parallel()
 	server := conjurdtest.Start(t, conjurdtest.Strict())
 	server.Policy(policy)
-	h := hand(t, server)
+	h := manual(t, server)
 	if _, err := h.Init(t.Context(), generate.Config{UUID: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestWhatIsNotASetIsLeftAlone(t *testing.T) {
 	const canary = "canary-value"
 	server := conjurdtest.Start(t)
 	server.Policy(policy)
-	h := hand(t, server)
+	h := manual(t, server)
 	server.Set("jwt", canary)
 	_, err := h.Init(t.Context(), generate.Config{UUID: true})
 	wants(t, err, "a set begins in a variable without a value")
@@ -270,7 +270,7 @@ func TestInitPrintsTheCommandThatDeclaresTheSet(t *testing.T) {
 	t.Parallel()
 	server := conjurdtest.Start(t)
 	server.Policy(policy)
-	h := hand(t, server)
+	h := manual(t, server)
 	h.ID = "apps/shop/new"
 	_, err := h.Init(t.Context(), generate.Config{UUID: true})
 	wants(t, err, "' | syncer policy load root -")
@@ -289,7 +289,7 @@ func TestCheckSaysAllThatIsMissing(t *testing.T) {
 	t.Parallel()
 	server := conjurdtest.Start(t)
 	server.Policy(policy)
-	h := hand(t, server)
+	h := manual(t, server)
 	h.ID = "undeclared"
 	if got := h.Check(t.Context(), Gate{}); len(got) != 1 || !strings.Contains(got[0], "not declared") {
 		t.Errorf("of what is not declared it says %q", got)
@@ -320,7 +320,7 @@ func TestAPromotionAndARetirementAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := conjurdtest.Start(t, options...)
 			server.Policy(policy)
-			h := hand(t, server)
+			h := manual(t, server)
 			ctx := t.Context()
 			if _, err := h.Init(ctx, generate.Config{UUID: true}); err != nil {
 				t.Fatal(err)
@@ -330,7 +330,7 @@ func TestAPromotionAndARetirementAtOnce(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				one, two := hand(t, server), hand(t, server)
+				one, two := manual(t, server), manual(t, server)
 				// Both have read the set and looked before either of them writes.
 				var both sync.WaitGroup
 				both.Add(2)

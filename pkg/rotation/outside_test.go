@@ -191,11 +191,11 @@ func TestNoRotationBeginsWhereThreeFailed(t *testing.T) {
 		t.Errorf("%d sets failed:\n%s", n, heard.reasons())
 	}
 	last := &sets[mostFailures]
-	if why := r.ledger.barred(last, versions.New("me"), time.Now(), false); !strings.Contains(why, "3 sets in a row failed at the outside") {
+	if why := r.startLimiter.barred(last, versions.New("me"), time.Now(), false); !strings.Contains(why, "3 sets in a row failed at the outside") {
 		t.Errorf("another set is barred by %q", why)
 	}
-	r.ledger.recordOutcome(last, true)
-	if why := r.ledger.barred(last, versions.New("me"), time.Now(), false); why != "" {
+	r.startLimiter.recordOutcome(last, true)
+	if why := r.startLimiter.barred(last, versions.New("me"), time.Now(), false); why != "" {
 		t.Errorf("after one that went well it is barred by %q", why)
 	}
 }

@@ -32,7 +32,7 @@ func TestAPausedSetAnswers(t *testing.T) {
 			t.Fatalf("%s: %v", c.verb, err)
 		}
 	}
-	if err := set.Steer(t.Context(), of("now")); err != nil { // nobody waits for its answer
+	if err := set.SendCommand(t.Context(), of("now")); err != nil { // nobody waits for its answer
 		t.Fatal(err)
 	}
 	if _, err := set.Command(t.Context(), of("resume"), time.Minute, nil); err != nil {

@@ -111,7 +111,7 @@ func (s *step) report(ctx context.Context, action versions.Action, err error) (o
 func (s *step) announce() {
 	for _, e := range listChanges(s.doc, s.wrote, s.refusal) {
 		if e.Result == ResultPromoted || e.Result == ResultDropped {
-			s.ledger.recordOutcome(&s.set.Plan, e.Result == ResultPromoted)
+			s.startLimiter.recordOutcome(&s.set.Plan, e.Result == ResultPromoted)
 		}
 		s.set.announcer.emit(e)
 	}

@@ -65,14 +65,14 @@ type Config struct {
 // Rotator rotates sets. In a loop, it reads a set, gathers the other facts, asks
 // versions.Next which action is due, and carries it out.
 type Rotator struct {
-	config     Config
-	server     *server
-	sets       map[string]*rotated
-	once       bool
-	tried      time.Duration // triedFor, except in tests
-	ledger     ledger
-	queue      *queue.Queue    // made by Run and Once; its keys are the ids of sets
-	polledOnce map[string]bool // variables that a poll has checked once
+	config       Config
+	server       *server
+	sets         map[string]*rotated
+	once         bool
+	tried        time.Duration // triedFor, except in tests
+	startLimiter startLimiter
+	queue        *queue.Queue    // made by Run and Once; its keys are the ids of sets
+	polledOnce   map[string]bool // variables that a poll has checked once
 	// unchecked means that the last check for changes by others failed.
 	unchecked bool
 }
@@ -100,12 +100,12 @@ func New(config Config) *Rotator {
 	config.Watch, config.Calm = cmp.Or(config.Watch, 10*time.Minute), cmp.Or(config.Calm, 10*time.Second)
 	r := &Rotator{
 		config: config, server: &server{begin: time.Now()}, sets: map[string]*rotated{}, polledOnce: map[string]bool{}, tried: triedFor,
-		ledger: ledger{perHour: config.PerHour, begun: map[string][]time.Time{}, failed: map[string][]string{}},
+		startLimiter: startLimiter{perHour: config.PerHour, begun: map[string][]time.Time{}, failed: map[string][]string{}},
 	}
 	for _, set := range config.Sets {
 		set.Policy.Owner, set.Policy.Outside = config.Owner, set.Actuator != nil
 		s := newRotated(set, config, r.server)
-		r.sets[set.ID], r.ledger.sets = s, append(r.ledger.sets, s.stored)
+		r.sets[set.ID], r.startLimiter.sets = s, append(r.startLimiter.sets, s.stored)
 	}
 	for _, report := range config.Reports {
 		if s := r.sets[report.Set]; s != nil {
@@ -133,7 +133,7 @@ func (r *Rotator) start() {
 
 // beginStep returns a step of a set.
 func (r *Rotator) beginStep(s *rotated) *step {
-	return &step{set: s, config: &r.config, ledger: &r.ledger, once: r.once, tried: r.tried, doc: versions.New(r.config.Owner)}
+	return &step{set: s, config: &r.config, startLimiter: &r.startLimiter, once: r.once, tried: r.tried, doc: versions.New(r.config.Owner)}
 }
 
 // Run rotates until ctx ends. It returns after the current steps have finished.

@@ -181,7 +181,7 @@ func (s *site) command(verb string, c versions.Command) {
 		c.At = time.Now()
 	}
 	proctest.Eventually(s.t, "no other command is pending", func() bool {
-		err := Set{Conjur: s.reader, ID: "jwt"}.Steer(context.Background(), c)
+		err := Set{Conjur: s.reader, ID: "jwt"}.SendCommand(context.Background(), c)
 		if err != nil && !errors.Is(err, ErrPending) {
 			s.t.Fatal(err)
 		}

@@ -31,10 +31,10 @@ const (
 	mostMissed = 8
 )
 
-// Steer sends a command to the rotator of the set and does not wait. The command is
+// SendCommand sends a command to the rotator of the set and does not wait. The command is
 // obeyed before it expires, or not at all. While another command is pending, the error is
 // ErrPending and nothing is sent.
-func (s Set) Steer(ctx context.Context, c versions.Command) error {
+func (s Set) SendCommand(ctx context.Context, c versions.Command) error {
 	c, err := identify(c)
 	if err == nil {
 		_, err = s.send(ctx, c)
@@ -92,7 +92,7 @@ func (s Set) explainUnsent(err error) error {
 	return fmt.Errorf("the command was not sent; read, execute and update on %q are needed: %w", versions.ControlOf(s.ID), err)
 }
 
-// Command sends a command like Steer, but waits while another command is pending. It
+// Command sends a command like SendCommand, but waits while another command is pending. It
 // returns the outcome after the rotator of the set has answered. After the maximum wait,
 // the error is ErrPending or ErrUnanswered. The maximum wait does not cancel requests, so
 // that a slow request is not mistaken for a missing right. Meanwhile waits receives each
@@ -104,7 +104,7 @@ func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration
 	if c, err = identify(c); err != nil {
 		return "", err
 	}
-	unanswered := fmt.Errorf("%w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", ErrUnanswered, c.Void().Format(time.RFC3339))
+	unanswered := fmt.Errorf("%w; it is obeyed until %s, if something rotates the set: is a standalone with this set, or \"syncer rotate run\", running?", ErrUnanswered, c.ExpiresAt().Format(time.RFC3339))
 	var at uint64 // 0: not sent yet
 	missed := 0   // checks in a row that found another command
 	why := ""     // the rotator's last reason
@@ -135,7 +135,7 @@ func (s Set) Command(ctx context.Context, c versions.Command, most time.Duration
 				if why = answered.Waits; waits != nil {
 					waits(why)
 				}
-				unanswered = fmt.Errorf("%w yet, because the set waits; the command is obeyed until %s", ErrUnanswered, c.Void().Format(time.RFC3339))
+				unanswered = fmt.Errorf("%w yet, because the set waits; the command is obeyed until %s", ErrUnanswered, c.ExpiresAt().Format(time.RFC3339))
 			}
 		}
 		if at != 0 {

@@ -124,7 +124,7 @@ func TestOneOfTheCommandsAtOneMomentIsSent(t *testing.T) {
 				for i := range n {
 					all.Go(func() {
 						set := Set{Conjur: &together{s.reader, &begin}, ID: "jwt"}
-						errs[i] = set.Steer(t.Context(), versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: "now"})
+						errs[i] = set.SendCommand(t.Context(), versions.Command{ID: fmt.Sprint("c", i), At: time.Now(), Verb: "now"})
 					})
 				}
 				all.Wait()
@@ -162,7 +162,7 @@ func TestACommandThatIsAnsweredAtOnceWasSent(t *testing.T) {
 	s := newSite(t, conjurdtest.Strict())
 	s.Set("jwt/control", noCommand)
 	set := Set{Conjur: answering{s.reader}, ID: "jwt"}
-	if err := set.Steer(t.Context(), versions.Command{At: time.Now(), Verb: "now"}); err != nil {
+	if err := set.SendCommand(t.Context(), versions.Command{At: time.Now(), Verb: "now"}); err != nil {
 		t.Error(err)
 	}
 	if what, err := set.Command(t.Context(), versions.Command{At: time.Now(), Verb: "now"}, time.Minute, nil); err != nil || what != "done" {
@@ -189,7 +189,7 @@ func TestWhoSentACommandIsToldThatItWasWithdrawn(t *testing.T) {
 		}
 		return withdrawn == "now"
 	})
-	if err := set.Steer(t.Context(), versions.Command{At: time.Now(), Verb: "pause"}); err != nil {
+	if err := set.SendCommand(t.Context(), versions.Command{At: time.Now(), Verb: "pause"}); err != nil {
 		t.Error(err)
 	}
 	if err := <-done; !errors.Is(err, ErrRejected) || !strings.Contains(err.Error(), "withdrawn") {
@@ -260,7 +260,7 @@ func TestACommandSaysWhyItWaits(t *testing.T) {
 			if !errors.Is(err, ErrUnanswered) || !strings.Contains(err.Error(), "because the set waits") {
 				t.Errorf("at the end, the sender is told: %v", err)
 			}
-			if err := set.Steer(t.Context(), versions.Command{Verb: "pause", At: time.Now()}); !errors.Is(err, ErrPending) || !strings.Contains(err.Error(), "now, which waits: "+told) {
+			if err := set.SendCommand(t.Context(), versions.Command{Verb: "pause", At: time.Now()}); !errors.Is(err, ErrPending) || !strings.Contains(err.Error(), "now, which waits: "+told) {
 				t.Errorf("the next sender is told: %v", err)
 			}
 		})
@@ -275,7 +275,7 @@ func TestACommandGetsFewReasons(t *testing.T) {
 	commands := &r.sets["jwt"].commands
 	s.Set("jwt/control", noCommand)
 	set := Set{Conjur: s.reader, ID: "jwt"}
-	if err := set.Steer(t.Context(), versions.Command{Verb: "now", At: time.Now()}); err != nil {
+	if err := set.SendCommand(t.Context(), versions.Command{Verb: "now", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	sent, err := set.readControl(t.Context())

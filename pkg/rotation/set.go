@@ -1,5 +1,5 @@
 // Package rotation changes version sets in Conjur. An operator can change them by hand
-// ([Hand]). A controller changes them automatically, as [versions.Next] decides
+// ([Manual]). A controller changes them automatically, as [versions.Next] decides
 // ([Rotator]).
 package rotation
 

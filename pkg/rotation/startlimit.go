@@ -19,8 +19,8 @@ import (
 // that, no rotation begins there.
 const mostFailures = 3
 
-// ledger limits the versions that all sets together may begin.
-type ledger struct {
+// startLimiter limits the versions that all sets together may begin.
+type startLimiter struct {
 	perHour int   // 0: no limit
 	sets    []Set // all that count
 
@@ -32,7 +32,7 @@ type ledger struct {
 // recordBegun records the versions that a set began within the last hour, after the set
 // was read. With first, it records nothing if the set's own step has done so: what that
 // step has read and begun is newer.
-func (l *ledger) recordBegun(set string, doc *versions.Document, now time.Time, first bool) {
+func (l *startLimiter) recordBegun(set string, doc *versions.Document, now time.Time, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.begun[set]; first && known {
@@ -48,7 +48,7 @@ func (l *ledger) recordBegun(set string, doc *versions.Document, now time.Time, 
 }
 
 // knows reports whether a set was noted.
-func (l *ledger) knows(set string) bool {
+func (l *startLimiter) knows(set string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.begun[set]
@@ -57,7 +57,7 @@ func (l *ledger) knows(set string) bool {
 
 // barred returns why a set may not begin a version. With begin, the version counts from
 // now on, because several sets may have found room for one more version at the same time.
-func (l *ledger) barred(p *Plan, doc *versions.Document, now time.Time, begin bool) (why string) {
+func (l *startLimiter) barred(p *Plan, doc *versions.Document, now time.Time, begin bool) (why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if why = l.barredLocked(p, doc, now); why == "" && begin {
@@ -66,7 +66,7 @@ func (l *ledger) barred(p *Plan, doc *versions.Document, now time.Time, begin bo
 	return why
 }
 
-func (l *ledger) barredLocked(p *Plan, doc *versions.Document, now time.Time) string {
+func (l *startLimiter) barredLocked(p *Plan, doc *versions.Document, now time.Time) string {
 	if failed := l.failed[p.Outside]; p.Actuator != nil && len(failed) >= mostFailures {
 		return fmt.Sprintf("%d sets in a row failed at %s, the last one %s; correct the cause, and start the rotation again", len(failed), p.Outside, failed[len(failed)-1])
 	}
@@ -88,7 +88,7 @@ func (l *ledger) barredLocked(p *Plan, doc *versions.Document, now time.Time) st
 }
 
 // recordOutcome records the outcome of a version at an outside system.
-func (l *ledger) recordOutcome(p *Plan, good bool) {
+func (l *startLimiter) recordOutcome(p *Plan, good bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -163,7 +163,7 @@ func (s *Seen) recordStep(set string, step uint64) error {
 // readOthers reads the sets that this process has not read yet. Versions that an earlier
 // process began count too. A set without a document contributes nothing. If Conjur does not
 // answer, the result is an error, because the limit would not hold without the answer.
-func (l *ledger) readOthers(ctx context.Context, now time.Time) error {
+func (l *startLimiter) readOthers(ctx context.Context, now time.Time) error {
 	for _, set := range l.sets {
 		if l.knows(set.ID) {
 			continue

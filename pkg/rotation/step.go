@@ -14,11 +14,11 @@ import (
 
 // step is one step of a set, with the knowledge that lasts for the step.
 type step struct {
-	set    *rotated
-	config *Config
-	ledger *ledger
-	once   bool          // for Rotator.Once, which does not wait
-	tried  time.Duration // how long an outside outcome counts as a fact
+	set          *rotated
+	config       *Config
+	startLimiter *startLimiter
+	once         bool          // for Rotator.Once, which does not wait
+	tried        time.Duration // how long an outside outcome counts as a fact
 
 	now     time.Time          // by Conjur's clock
 	held    Held               // as it was read
@@ -181,14 +181,14 @@ func (s *step) gatherFacts(ctx context.Context) (err error) {
 		return nil // only a command counts
 	}
 	set.watchRetiring(s.doc)
-	s.ledger.recordBegun(set.ID, s.doc, s.now, false)
+	s.startLimiter.recordBegun(set.ID, s.doc, s.now, false)
 	if s.doc.Paused {
 		return nil // consumers are not asked in this state
 	}
 	due := set.Schedule.findDue(set.ID, s.doc)
 	f.Due = !due.IsZero() && !s.now.Before(due)
 	if f.Barred = set.unclear; f.Barred == "" {
-		f.Barred = s.ledger.barred(&set.Plan, s.doc, s.now, false)
+		f.Barred = s.startLimiter.barred(&set.Plan, s.doc, s.now, false)
 	}
 	s.gates = set.askConsumers(ctx, s.doc, s.shown)
 	f.Introduced, f.Left = s.gates.introduced, s.gates.left

@@ -13,7 +13,7 @@ import (
 
 // Cleared is the result of removing a target's content at former paths.
 type Cleared struct {
-	Left             []string // not removed, as in a Sight
+	Left             []string // versions (see records.Sight.Former) whose content was not removed
 	Removed, Altered []string // paths that were removed; paths that stay because they were altered
 }
 
@@ -29,8 +29,8 @@ func (f *Files) RemoveFormer(former []string, taken func(path string) bool) (don
 	}
 	defer root.close()
 	var errs []error
-	for _, version := range former {
-		s, ok := parseSight(version)
+	for _, formerVersion := range former {
+		s, ok := parseSight(formerVersion)
 		path := filepath.Join(f.dir, s.path)
 		switch {
 		case !ok || taken(s.path):
@@ -38,14 +38,14 @@ func (f *Files) RemoveFormer(former []string, taken func(path string) bool) (don
 			done.Altered = append(done.Altered, path)
 		default:
 			if err := f.removeAt(root, s.target()); err != nil {
-				done.Left = append(done.Left, version)
+				done.Left = append(done.Left, formerVersion)
 				errs = append(errs, f.failed(s.target(), err))
 				continue
 			}
 			done.Removed = append(done.Removed, path)
 			for _, dir := range foldersAbove(s) {
-				if taken(dir) {
-					_ = root.remove(dir) // if it is empty, because a file may be there now
+				if taken(dir) { // a target's file belongs there now, and an empty folder is in its way
+					_ = root.remove(dir)
 				}
 			}
 		}
@@ -107,8 +107,8 @@ func (f *Files) clearWay(root folder, r records.Record) error {
 // that somebody changed, and folders that have entries of others and must become a file.
 func inTheWay(root folder, r records.Record) (all []sight) {
 	to := r.Spec.File.Path
-	for _, version := range r.Status.Former {
-		s, ok := parseSight(version)
+	for _, formerVersion := range r.Status.Former {
+		s, ok := parseSight(formerVersion)
 		if ok && !s.at(r.Spec) && (within(s.path, to) || within(to, s.path)) && same(root, s) && s.there() &&
 			(r.Spec.Format == targets.FormatDirectory || alone(root, s, to)) {
 			all = append(all, s)

@@ -25,11 +25,11 @@ type Remarker interface {
 }
 
 // The heart beats when a probe has taken the last beat. Events tell of that. Looks each
-// beatEvery cover a folder without events. After an event they come each beatLook, until
+// beatEvery cover a folder without events. After an event they come each beatPollInterval, until
 // one finds that a beat was taken without an event.
 const (
-	beatLook  = 10 * time.Second
-	beatEvery = time.Second
+	beatPollInterval = 10 * time.Second
+	beatEvery        = time.Second
 )
 
 // jitter is the share by which a tick may be early, so that the processes of a fleet
@@ -134,7 +134,7 @@ func (p *Poll) Run(ctx context.Context) {
 					told = false
 				}
 				if err == nil && events {
-					next = beatLook
+					next = beatPollInterval
 				}
 			}
 			beat.Reset(next)

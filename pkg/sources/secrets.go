@@ -164,7 +164,7 @@ func (s *Secrets) Reread(ctx context.Context, namespace, name string) error {
 			continue
 		}
 		found := stored
-		if _, crowded := stored.Dropped(); crowded {
+		if _, overBudget := stored.Dropped(); overBudget {
 			var err error
 			found, err = s.Client.Secret(ctx, namespace, name)
 			if apierrors.IsNotFound(err) {
@@ -249,6 +249,6 @@ func sameDefinition(a, b *kube.Secret) bool {
 	was, had := a.ConjurMap()
 	is, has := b.ConjurMap()
 	before, _ := a.Dropped()
-	now, crowded := b.Dropped()
-	return a.UID == b.UID && !crowded && before == now && had == has && was == is && maps.Equal(a.Annotations, b.Annotations)
+	now, overBudget := b.Dropped()
+	return a.UID == b.UID && !overBudget && before == now && had == has && was == is && maps.Equal(a.Annotations, b.Annotations)
 }

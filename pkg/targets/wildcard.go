@@ -109,10 +109,10 @@ func (t *Target) Wildcard() bool {
 	return slices.ContainsFunc(t.Parts(), func(part *Target) bool { return slices.ContainsFunc(part.Entries, Entry.All) })
 }
 
-// Open reports whether the target's variables depend on the list of variables. This is so
+// NeedsList reports whether the target's variables depend on the list of variables. This is so
 // if an entry stands for all variables, or may have a node-specific variable. Expand
 // resolves it.
-func (t *Target) Open() bool {
+func (t *Target) NeedsList() bool {
 	return t.Wildcard() || slices.ContainsFunc(t.Entries, func(e Entry) bool { return e.Override != "" })
 }
 

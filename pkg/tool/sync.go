@@ -53,7 +53,7 @@ type made struct {
 func (o *offline) expand(ts []*targets.Target) []*targets.Target {
 	expanded := slices.Clone(ts)
 	for i, t := range ts {
-		if t.Open() {
+		if t.NeedsList() {
 			expanded[i] = t.Expand(slices.Collect(maps.Keys(o.values)))
 		}
 	}

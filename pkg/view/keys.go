@@ -70,7 +70,7 @@ func setsOf(r records.Record) map[string]bool {
 		ids[id] = true
 	}
 	for _, e := range r.Spec.Entries {
-		if e.Set() {
+		if e.IsSet() {
 			ids[e.Variable] = true
 		}
 	}

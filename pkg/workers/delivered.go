@@ -23,25 +23,25 @@ func remember(r *job, want Want) (late bool) {
 		return false
 	}
 	late = r.Status.RemovalFailed
-	known(&r.Status, records.Print{})
+	setKnown(&r.Status, records.Print{})
 	return late
 }
 
 // delivered notes that a target holds the wanted content.
 func delivered(s *records.Status, now records.Print) (late bool) {
 	late = (s.WriteFailed || s.RemovalFailed) && s.Delivered != now
-	known(s, now)
+	setKnown(s, now)
 	return late
 }
 
-// known notes that the target's content is known. The zero Print means that the target is
+// setKnown notes that the target's content is known. The zero Print means that the target is
 // empty on purpose.
-func known(s *records.Status, now records.Print) {
+func setKnown(s *records.Status, now records.Print) {
 	s.Delivered, s.WriteFailed, s.RemovalFailed, s.Asked = now, false, false, false
 }
 
-// unsure notes that the target's content is not known.
-func unsure(s *records.Status, removal bool) {
+// setUnknown notes that the target's content is not known.
+func setUnknown(s *records.Status, removal bool) {
 	s.WriteFailed, s.RemovalFailed = s.WriteFailed || !removal, s.RemovalFailed || removal
 	s.Content = nil
 }

@@ -62,8 +62,8 @@ func (d *draft) markEmpty(bare bool) {
 // render determines the content that a target should hold.
 func (s *Syncer) render(ctx context.Context, r *job, answers map[string]variables.Answer) draft {
 	defer r.span.Step("render")()
-	if s.Renderings != nil && r.Spec.Templated() {
-		defer s.Renderings.Begin(r.Spec.Key)()
+	if s.RenderCrashes != nil && r.Spec.Templated() {
+		defer s.RenderCrashes.Begin(r.Spec.Key)()
 	}
 	d := draft{}
 	if r.Spec.Secret != nil {

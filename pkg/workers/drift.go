@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/secretsync/syncer/internal/brief"
-	"github.com/secretsync/syncer/internal/turns"
+	"github.com/secretsync/syncer/internal/fairqueue"
 	"github.com/secretsync/syncer/internal/wake"
 	"github.com/secretsync/syncer/pkg/health"
 	"github.com/secretsync/syncer/pkg/queue"
@@ -35,7 +35,7 @@ type Drift struct {
 
 	mu       sync.Mutex
 	contests map[targets.Key]*contest
-	turns    turns.Turns[targets.Key] // when to correct next, or when the contest ends
+	turns    fairqueue.Delayed[targets.Key] // when to correct next, or when the contest ends
 }
 
 // ContestListener is told that another client changed a Secret and Syncer corrected it, and

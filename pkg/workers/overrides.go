@@ -31,7 +31,7 @@ func (s *Syncer) switchVariables(j *job, answers map[string]variables.Answer) (s
 	for own := range j.Spec.Overrides {
 		switch a := answers[own]; {
 		case j.Spec.Uses(own):
-			if s.lost(j, own, a) {
+			if s.isReplaced(j, own, a) {
 				lost[own] = a.Err
 			}
 		case !j.switched && a.Verdict == variables.Found && slices.Contains(j.Spec.Watched, own):
@@ -48,15 +48,15 @@ func (s *Syncer) switchVariables(j *job, answers map[string]variables.Answer) (s
 	}
 	s.Targets.Recall(j.Spec.Key, found...)
 	t, ok := s.Targets.FallBack(j.Spec.Key, ids...)
-	if !ok || t.Open() || slices.ContainsFunc(ids, t.Uses) {
+	if !ok || t.NeedsList() || slices.ContainsFunc(ids, t.Uses) {
 		return false, &UnknownError{Key: j.Spec.Key, Errs: []error{errNotListed}}
 	}
 	j.Spec, j.switched = t, true
 	return true, nil
 }
 
-// lost reports whether the general variable replaces a node-specific one.
-func (s *Syncer) lost(j *job, own string, a variables.Answer) bool {
+// isReplaced reports whether the general variable replaces a node-specific one.
+func (s *Syncer) isReplaced(j *job, own string, a variables.Answer) bool {
 	if a.Verdict == variables.Gone {
 		return true
 	}
@@ -67,21 +67,21 @@ func (s *Syncer) lost(j *job, own string, a variables.Answer) bool {
 
 // recallOverrides adds node-specific variables to a target again, if the list lacks them but
 // the target's content may hold them.
-func (s *Syncer) recallOverrides(ctx context.Context, r *job) *job {
-	t := r.Spec
-	before := r.Status.Content[t.Group]
+func (s *Syncer) recallOverrides(ctx context.Context, j *job) *job {
+	t := j.Spec
+	before := j.Status.Content[t.Group]
 	if before == nil {
-		have, err := r.readDestination(ctx)
+		have, err := j.readDestination(ctx)
 		if err != nil {
-			return r // the sync reports the error
+			return j // the sync reports the error
 		}
 		secret.Wipe(have.Parts)
-		r.see(have)
+		j.see(have)
 		before = map[string]bool{}
 		for _, id := range have.Members {
 			before[id] = len(have.Parts) > 0
 		}
-		r.Status.SetContent(t.Group, before)
+		j.Status.SetContent(t.Group, before)
 	}
 	var ids []string
 	for own := range t.Overrides {
@@ -90,12 +90,12 @@ func (s *Syncer) recallOverrides(ctx context.Context, r *job) *job {
 		}
 	}
 	if len(ids) == 0 {
-		return r
+		return j
 	}
 	if recalled, ok := s.Targets.Recall(t.Key, ids...); ok {
-		r.Spec = recalled
+		j.Spec = recalled
 	}
-	return r
+	return j
 }
 
 // overridesOf returns the node-specific variables that the target reads; nil if it cannot

@@ -19,7 +19,7 @@ import (
 func setsOf(r *job, answers map[string]variables.Answer) (sets map[string]targets.DeliveredSet, errs []error) {
 	for _, part := range r.Spec.Parts() {
 		for _, e := range part.Entries {
-			if _, known := sets[e.Variable]; known || !e.Set() || answers[e.Variable].Verdict != variables.Found {
+			if _, known := sets[e.Variable]; known || !e.IsSet() || answers[e.Variable].Verdict != variables.Found {
 				continue
 			}
 			set, err := render.DeliveredSet(answers[e.Variable].Value.Bytes())
@@ -65,7 +65,7 @@ func (d *draft) revokeSets(t *targets.Target, have sinks.State) {
 		return
 	}
 	for _, e := range t.Entries {
-		if !e.Set() || !d.want.Revoked[e.Alias] {
+		if !e.IsSet() || !d.want.Revoked[e.Alias] {
 			continue
 		}
 		delete(d.want.Revoked, e.Alias)
@@ -149,7 +149,7 @@ func makersOf(made map[string]string, groups []*targets.Target) map[string][]str
 	}
 	for _, group := range groups {
 		for _, e := range group.Entries {
-			if e.Set() {
+			if e.IsSet() {
 				makers[group.Group] = append(makers[group.Group], e.Variable)
 			}
 		}
@@ -174,5 +174,5 @@ func belongs(t *targets.Target, e targets.Entry, name string) bool {
 // isSet reports whether a value is a version set. A wildcard does not deliver version
 // sets, because no application could read them.
 func isSet(e targets.Entry, a variables.Answer) bool {
-	return a.Verdict == variables.Found && !e.Set() && render.IsSet(a.Value.Bytes())
+	return a.Verdict == variables.Found && !e.IsSet() && render.IsSet(a.Value.Bytes())
 }

@@ -59,9 +59,9 @@ type Lister interface {
 	List(context.Context) error
 }
 
-// Renderings is called before a target with a template is rendered. The function that
+// RenderCrashes is called before a target with a template is rendered. The function that
 // Begin returns is called after the rendering.
-type Renderings interface {
+type RenderCrashes interface {
 	Begin(targets.Key) (end func())
 }
 
@@ -75,9 +75,9 @@ type Syncer struct {
 	Policy    Policy
 	Log       *zap.Logger
 	// Lister is used for targets that are not expanded yet.
-	Lister     Lister
-	Renderings Renderings
-	Traces     *traces.Tracer
+	Lister        Lister
+	RenderCrashes RenderCrashes
+	Traces        *traces.Tracer
 
 	steps zapcore.Level // log level of the messages before the outcome; see newJob
 }
@@ -221,7 +221,7 @@ func (s *Syncer) begin(ctx context.Context, keys []targets.Key, report func(Resu
 		case t.Secret != nil && t.Secret.Missing && !t.Secret.Create:
 			j.Status.Sets = nil // with the Secret, they are gone
 			j.end(Result{Err: &sinks.MissingError{Namespace: t.Secret.Namespace, Name: t.Secret.Name}})
-		case t.Open():
+		case t.NeedsList():
 			unlisted = append(unlisted, j)
 		default:
 			ready = append(ready, j.syncer.recall(ctx, j))
@@ -265,7 +265,7 @@ func (s *Syncer) apply(ctx context.Context, j *job, d *draft, changes sinks.Chan
 	case stays:
 	default:
 		if err := s.write(ctx, j, changes); err != nil {
-			unsure(&j.Status, d.want.Gone != nil)
+			setUnknown(&j.Status, d.want.Gone != nil)
 			return err
 		}
 		remember(j, d.want)

@@ -37,7 +37,7 @@ func (s *Syncer) listVariables(ctx context.Context, rs []*job) (listed []*job) {
 		case !ok:
 			r.end(Result{})
 			continue
-		case err == nil && t.Open():
+		case err == nil && t.NeedsList():
 			err = errNotListed
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -182,5 +183,31 @@ func TestFilesHaveTheSizeOfAType(t *testing.T) {
 	}
 	if all < 100 || small*100 > mostSmallFiles*all {
 		t.Errorf("%d of %d files have fewer than %d lines, and %d %% may; join files of one type", small, all, smallFile, mostSmallFiles)
+	}
+}
+
+// namedFile is the name of a file in a comment, without a folder.
+var namedFile = regexp.MustCompile(`(?:^|[^/\w.])([a-z]\w*\.go)\b`)
+
+// TestPackageCommentsNameTheirFiles: each file that the comment of a package names is in
+// that package.
+func TestPackageCommentsNameTheirFiles(t *testing.T) {
+	named := 0
+	for _, p := range list(t, ours...) {
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range namedFile.FindAllStringSubmatch(f.Doc.Text(), -1) {
+				named++
+				if _, err := os.Stat(filepath.Join(p.Dir, m[1])); err != nil {
+					t.Errorf("the comment of %s names %s, which is not there", p.ImportPath, m[1])
+				}
+			}
+		}
+	}
+	if named < 10 {
+		t.Fatalf("package comments name %d files only", named)
 	}
 }

@@ -62,7 +62,7 @@ func TestAKeyThatIsStillUsedStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			proctest.Eventually(t, "the old key is named", func() bool { return strings.Contains(h.all(), "is used by the key "+old) })
-			if err := s.Steered.Steer(t.Context(), versions.Command{Verb: "retire", Version: first.ID, Reason: "it leaked", At: time.Now()}); err != nil {
+			if err := s.Steered.SendCommand(t.Context(), versions.Command{Verb: "retire", Version: first.ID, Reason: "it leaked", At: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
 			s.Idle(first.ID)

@@ -114,7 +114,7 @@ func (f *faulty) survives() {
 		primary, ok := held.Primary()
 		if ok && first == "" {
 			first = primary.ID
-			err = rotation.Set{Conjur: f.reader, ID: "jwt"}.Steer(f.Context(), versions.Command{Verb: "now", At: time.Now()})
+			err = rotation.Set{Conjur: f.reader, ID: "jwt"}.SendCommand(f.Context(), versions.Command{Verb: "now", At: time.Now()})
 		}
 		shown := f.shown("keys")
 		return err == nil && ok && primary.ID != first && shown.Primary == primary.ID && len(shown.IDs) == 1

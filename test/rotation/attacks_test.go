@@ -242,7 +242,7 @@ func TestBackToTheOldOne(t *testing.T) {
 		primary, _ := d.Primary()
 		return primary.ID != old.ID && d.Stage() == "switch"
 	})
-	err := s.Steered.Steer(t.Context(), versions.Command{Verb: "rollback", At: time.Now()})
+	err := s.Steered.SendCommand(t.Context(), versions.Command{Verb: "rollback", At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

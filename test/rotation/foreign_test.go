@@ -82,7 +82,7 @@ func (s stored) command(id, verb string) {
 	if _, err := set.Withdraw(s.t.Context(), time.Now()); err != nil { // a rejected command stays pending
 		s.t.Fatal(err)
 	}
-	if err := set.Steer(s.t.Context(), versions.Command{Verb: verb, At: time.Now()}); err != nil {
+	if err := set.SendCommand(s.t.Context(), versions.Command{Verb: verb, At: time.Now()}); err != nil {
 		s.t.Fatal(err)
 	}
 }

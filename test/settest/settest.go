@@ -43,7 +43,7 @@ func (o Operator) Doc() *versions.Document {
 // Begin asks for a new version, once the command before was answered.
 func (o Operator) Begin(ctx context.Context) error {
 	for {
-		err := o.Steered.Steer(ctx, versions.Command{Verb: "now", At: time.Now()})
+		err := o.Steered.SendCommand(ctx, versions.Command{Verb: "now", At: time.Now()})
 		if !errors.Is(err, rotation.ErrPending) || ctx.Err() != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func (s *shop) survives(plans ...*faults.Plan) error {
 			if held, err = s.set.Read(ended); err == nil && held.Document != nil {
 				if primary, ok := held.Primary(); ok && held.Stage() == "idle" && primary.ID != last {
 					if last, turns = primary.ID, turns+1; turns < 3 {
-						err = s.set.Steer(ended, versions.Command{Verb: "now", At: time.Now()})
+						err = s.set.SendCommand(ended, versions.Command{Verb: "now", At: time.Now()})
 					}
 				}
 			}

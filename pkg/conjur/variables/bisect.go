@@ -12,12 +12,12 @@ import (
 	"github.com/secretsync/syncer/pkg/conjur"
 )
 
-// narrowing finds the variables that caused the refusal of one chunk. A batch
+// bisection finds the variables that caused the refusal of one chunk. A batch
 // returns all values or none, and names at most one faulty variable, unless the
 // server is the embedded one. Named variables are removed, otherwise the batch is
 // halved. When the budget is spent, the remaining parts stay for the next poll,
 // which continues.
-type narrowing struct {
+type bisection struct {
 	*call
 	h        handler
 	todo     []*part // a stack
@@ -34,10 +34,10 @@ type part struct {
 	twin     *part
 }
 
-// narrow requests a chunk, and pieces of it if it is refused. It returns the chunks
+// bisect requests a chunk, and pieces of it if it is refused. It returns the chunks
 // that replace it next time.
-func (k *call) narrow(root *chunk, h handler) []*chunk {
-	n := narrowing{call: k, h: h, todo: []*part{{chunk: root}}}
+func (k *call) bisect(root *chunk, h handler) []*chunk {
+	n := bisection{call: k, h: h, todo: []*part{{chunk: root}}}
 	for len(n.todo) > 0 {
 		p := n.todo[len(n.todo)-1]
 		n.todo = n.todo[:len(n.todo)-1]
@@ -50,7 +50,7 @@ func (k *call) narrow(root *chunk, h handler) []*chunk {
 	return n.kept
 }
 
-func (n *narrowing) next(p *part) {
+func (n *bisection) next(p *part) {
 	several := len(p.IDs) > 1
 	switch {
 	case n.stop != nil:
@@ -76,19 +76,19 @@ func (p *part) paid() bool { return p.sick || p.presumed }
 // payForMissing charges the budget for a part that was never found, and was not found now
 // either. Finding a variable is free. Otherwise the budget would limit how many
 // variables a process can start with.
-func (n *narrowing) payForMissing(p *part) {
+func (n *bisection) payForMissing(p *part) {
 	if p.trust > proven && !p.paid() {
 		n.pay(p.trust)
 	}
 }
 
 // leave keeps a part without an answer.
-func (n *narrowing) leave(p *part, err error) {
+func (n *bisection) leave(p *part, err error) {
 	n.kept = append(n.kept, p.chunk)
 	n.h.unknown(p.IDs, err)
 }
 
-func (n *narrowing) halve(p *part, refused bool) {
+func (n *bisection) halve(p *part, refused bool) {
 	first, second := p.halves(n.encodedLen)
 	a, b := &part{chunk: first}, &part{chunk: second}
 	if refused {
@@ -98,7 +98,7 @@ func (n *narrowing) halve(p *part, refused bool) {
 	n.todo = append(n.todo, b, a)
 }
 
-func (n *narrowing) ask(p *part) {
+func (n *bisection) ask(p *part) {
 	v := n.batch(p.chunk)
 	if v.Form == conjur.Given || v.Form == conjur.Unchanged {
 		n.anyGood, n.conjurAnswered, n.progress, p.sick = true, true, true, false
@@ -127,7 +127,7 @@ func (n *narrowing) ask(p *part) {
 }
 
 // name removes the faulty variables from the part and continues with the others.
-func (n *narrowing) name(p *part, culprits []string) {
+func (n *bisection) name(p *part, culprits []string) {
 	for _, id := range culprits {
 		n.memory.setAside(id, n.step)
 	}
@@ -139,7 +139,7 @@ func (n *narrowing) name(p *part, culprits []string) {
 	}
 }
 
-func (n *narrowing) refuse(p *part, r conjur.Reading) {
+func (n *bisection) refuse(p *part, r conjur.Reading) {
 	if n.blameServer(r) && n.inTrouble(p.IDs[0]) {
 		n.stop = r.Err
 		n.leave(p, r.Err)
@@ -159,7 +159,7 @@ func (n *narrowing) refuse(p *part, r conjur.Reading) {
 
 // shorten lowers the limit of request lines, so that the part is too long and is
 // split. If no shorter line is possible, the length was not the reason.
-func (n *narrowing) shorten(p *part, r conjur.Reading) {
+func (n *bisection) shorten(p *part, r conjur.Reading) {
 	length := n.bareLine + p.size
 	switch {
 	case len(p.IDs) > 1 && n.line.refused(length):
@@ -175,7 +175,7 @@ func (n *narrowing) shorten(p *part, r conjur.Reading) {
 }
 
 // alone requests one variable individually.
-func (n *narrowing) alone(p *part) {
+func (n *bisection) alone(p *part) {
 	id := p.IDs[0]
 	r := n.readVariable(id, p.etag)
 	if r.Verdict != Found {
@@ -215,7 +215,7 @@ const (
 // one faulty variable, while the list shows all missing ones. The list only
 // determines the order of requests, and proves nothing. consult returns true if it
 // replaced the chunk.
-func (n *narrowing) consult(ch *chunk) bool {
+func (n *bisection) consult(ch *chunk) bool {
 	if n.refusals++; n.refusals < manyRefusals && ch.trust < unlisted {
 		return false
 	}

@@ -337,7 +337,7 @@ func TestMissingVariablesArePaidFor(t *testing.T) {
 		sick, presumed bool
 		left           int
 	}{{untried, false, false, 4}, {unlisted, false, false, 4}, {proven, false, false, 5}, {untried, true, false, 5}, {untried, false, true, 5}} {
-		n := narrowing{call: &call{Client: &Client{memory: newMemory(complete(Rules{})), search: rate.NewLimiter(0, 9)}, budget: 5}}
+		n := bisection{call: &call{Client: &Client{memory: newMemory(complete(Rules{})), search: rate.NewLimiter(0, 9)}, budget: 5}}
 		n.payForMissing(&part{chunk: &chunk{trust: c.trust, sick: c.sick}, presumed: c.presumed})
 		if n.budget != c.left {
 			t.Errorf("%+v: %d requests are left", c, n.budget)

@@ -69,7 +69,7 @@ type Conjur interface {
 	Check(ctx context.Context, t *conjur.Token, id, privilege string) conjur.Reading
 	Resource(ctx context.Context, t *conjur.Token, id string) (conjur.Resource, conjur.Reading)
 	Renew(ctx context.Context, moment time.Time) error
-	Await(ctx context.Context)
+	AwaitRate(ctx context.Context)
 	Reconnect()
 	LineLength(ids ...string) int
 }

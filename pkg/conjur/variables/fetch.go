@@ -70,7 +70,7 @@ func (l *load) askTogether(q question) {
 	for len(chunks) > 0 {
 		next, looked := chunks[0], l.listRead
 		chunks = chunks[1:]
-		l.narrow(next, l)
+		l.bisect(next, l)
 		if l.listRead && !looked { // the list now says what probably exists
 			rest := l.memory.sort(idsOf(chunks))
 			chunks = rest.chunks(l.room(), l.encodedLen)

@@ -75,7 +75,7 @@ func (fs *flights) start() {
 }
 
 func (fs *flights) run(f *flight) {
-	fs.client.conjur.Await(f.ctx)
+	fs.client.conjur.AwaitRate(f.ctx)
 	answers := fs.client.load(f.ctx, fs.depart(f))
 	f.cancel()
 	fs.mu.Lock()

@@ -21,7 +21,7 @@ func (l *load) askOthers(ids, aside []string) {
 	chunks := q.chunks(l.room(), l.encodedLen)
 	l.keepHalf(true, func() {
 		for _, ch := range chunks {
-			l.narrow(ch, presence{l.call})
+			l.bisect(ch, presence{l.call})
 		}
 	})
 }

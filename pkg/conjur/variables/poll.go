@@ -50,7 +50,7 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	p.keepHalf(len(q.aside) > 0, func() {
 		var kept []*chunk
 		for _, ch := range inOrder(c.plan.chunks) {
-			kept = append(kept, p.narrow(ch, p)...)
+			kept = append(kept, p.bisect(ch, p)...)
 		}
 		c.plan.replace(kept)
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/secretsync/syncer/pkg/conjurd"
 )
 
-// keyLook is the interval between checks of the data key file, and of the data file.
-const keyLook = time.Second
+// keyPollInterval is the interval between checks of the data key file, and of the data file.
+const keyPollInterval = time.Second
 
 // watchData returns a context that ends when the data file is no longer in its place.
 // stop returns that error. A server on another file's data is of no use.
@@ -21,7 +21,7 @@ func (h *home) watchData(ctx context.Context) (_ context.Context, stop func() er
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
-		tick := time.NewTicker(keyLook)
+		tick := time.NewTicker(keyPollInterval)
 		defer tick.Stop()
 		for {
 			select {
@@ -47,7 +47,7 @@ func (h *home) followKey() (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(keyLook)
+		tick := time.NewTicker(keyPollInterval)
 		defer tick.Stop()
 		for said := ""; ; {
 			rekeyed, err := h.server.Rekey(ctx, h.path(dataKeyFile))
@@ -106,7 +106,7 @@ func Rekey(ctx context.Context, o Options, out io.Writer) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("conjurd rekey: it is not done yet; the server goes on: %w", ctx.Err())
-		case <-time.After(keyLook / 4):
+		case <-time.After(keyPollInterval / 4):
 		}
 	}
 	_, err := fmt.Fprintln(out, "all data are sealed under the new data key; backups from before need the old one")

@@ -38,7 +38,7 @@ func shown(text string, values [][]byte, limit int) string {
 			return withheld
 		}
 	}
-	return terminal.Plain(brief.Cut(text, limit))
+	return terminal.Plain(brief.OneLine(text, limit))
 }
 
 // shows reports whether a text contains a part of a value: as it is, in hex, or in base64 at

@@ -103,7 +103,7 @@ func (s *Steps) Revoke(ctx context.Context, v versions.Version) error {
 func (s *Steps) InUse(ctx context.Context, v versions.Version) ([]string, error) {
 	a, err := s.step(ctx, "inUse", v)
 	for i, who := range a.InUse {
-		a.InUse[i] = brief.Cut(reason([]byte(who), v), longestName)
+		a.InUse[i] = brief.OneLine(reason([]byte(who), v), longestName)
 	}
 	return a.InUse, err
 }

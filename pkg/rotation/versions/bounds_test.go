@@ -134,7 +134,7 @@ func TestBoundsOfNext(t *testing.T) {
 		for i := range MaxVersions + less {
 			d = d.Make(fmt.Sprint("r", i), parts("r", 0), false, by).to(fmt.Sprint("r", i), Retiring, "", by)
 		}
-		if a := (decision{doc: d, f: Facts{Now: epoch, Due: true}}).begin(); (a.Verb == Make) != (less < 0) {
+		if a := (decision{doc: d, facts: Facts{Now: epoch, Due: true}}).begin(); (a.Verb == Make) != (less < 0) {
 			t.Errorf("%d versions: %+v", len(d.Versions), a)
 		}
 		pending := New("us").Make("r1", parts("r1", 0), true, by)

@@ -15,25 +15,27 @@ const (
 	MaxReason = 256
 )
 
-// verbs are the verbs of commands. Those with true need a reason, because they override a
-// gate.
-var verbs = map[string]bool{
+// needsReason lists the verbs of commands, and whether each needs a reason because it
+// overrides a gate.
+var needsReason = map[string]bool{
 	"now": false, "pause": false, "resume": false, "rollback": false, "abort": false, "claim": false, "promote": true, "retire": true,
 }
 
-// claimed is the number that "claim" adds to the step. It is larger than any number of
+// claimStepJump is the number that "claim" adds to the step. It is larger than any number of
 // delivered steps.
-const claimed = 1_000_000
+const claimStepJump = 1_000_000
 
-// ofControl follows a set's id in the id of its control variable.
-const ofControl = "/control"
+// controlSuffix follows a set's id in the id of its control variable.
+const controlSuffix = "/control"
 
 // ControlOf returns the id of the variable that holds the commands for a set.
-func ControlOf(set string) string { return set + ofControl }
+func ControlOf(set string) string { return set + controlSuffix }
 
 // ControlledBy returns the set of a control variable. It returns false if the id does not
 // belong to a control variable.
-func ControlledBy(control string) (set string, ok bool) { return strings.CutSuffix(control, ofControl) }
+func ControlledBy(control string) (set string, ok bool) {
+	return strings.CutSuffix(control, controlSuffix)
+}
 
 // Command is an operator's order. It is obeyed only once: the set's log has the IDs of
 // the obeyed commands.
@@ -54,7 +56,7 @@ type Command struct {
 func (c Command) Check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	forces, known := verbs[c.Verb]
+	forces, known := needsReason[c.Verb]
 	if !isName(c.ID) {
 		wrong("the command's id is not 1 to 63 letters, digits, - and _")
 	}
@@ -79,12 +81,12 @@ func (c Command) Check() error {
 	return errors.Join(problems...)
 }
 
-// Early reports whether the command dates from too far in the future to be valid. No
+// FromFuture reports whether the command dates from too far in the future to be valid. No
 // log would keep the answer for that long.
-func (c Command) Early(now time.Time) bool { return c.At.After(now.Add(commandLife)) }
+func (c Command) FromFuture(now time.Time) bool { return c.At.After(now.Add(commandLife)) }
 
-// Void returns when the command expires.
-func (c Command) Void() time.Time { return c.At.Add(commandLife) }
+// ExpiresAt returns when the command expires.
+func (c Command) ExpiresAt() time.Time { return c.At.Add(commandLife) }
 
 // Answer returns the line of the log that answers a command.
 func (d *Document) Answer(command string) (Entry, bool) {
@@ -95,35 +97,35 @@ func (d *Document) Answer(command string) (Entry, bool) {
 	return d.Log[i], true
 }
 
-// commands reports whether an operator ordered this verb for this version.
-func (d decision) commands(verb, version string) bool {
-	c := d.f.Command
+// isOrdered reports whether an operator ordered this verb for this version.
+func (d decision) isOrdered(verb, version string) bool {
+	c := d.facts.Command
 	_, answered := d.doc.Answer(c.ID)
-	return c.ID != "" && c.Verb == verb && c.Version == version && !d.f.Now.After(c.Void()) && !c.Early(d.f.Now) && !answered
+	return c.ID != "" && c.Verb == verb && c.Version == version && !d.facts.Now.After(c.ExpiresAt()) && !c.FromFuture(d.facts.Now) && !answered
 }
 
 // obey returns the write for a command. It returns the zero Action if there is none, or
 // if the command only opens a gate.
 func (d decision) obey() Action {
-	c := d.f.Command
-	if !d.commands(c.Verb, c.Version) {
+	c := d.facts.Command
+	if !d.isOrdered(c.Verb, c.Version) {
 		return Action{}
 	}
-	last := max(d.doc.Step, d.f.Seen)
+	last := max(d.doc.Step, d.facts.Seen)
 	switch {
-	case c.Verb == "claim" && last >= maxStep-1 && d.doc.Owner == d.p.Owner:
+	case c.Verb == "claim" && last >= maxStep-1 && d.doc.Owner == d.policy.Owner:
 		return d.refuse("no step can follow %d; if that is not the set's step, take the annotation conjur.org/rotation off the Secrets that show it", last)
 	case c.Verb == "claim" && last < maxStep-1:
-		return d.answerCommand("claimed for "+d.p.Owner, func(next *Document) {
-			next.Owner = d.p.Owner
-			last := max(next.Step, d.f.Seen)
-			next.Step = last + min(claimed, maxStep-1-last)
-			if d.p.Outside {
+		return d.answerCommand("claimed for "+d.policy.Owner, func(next *Document) {
+			next.Owner = d.policy.Owner
+			last := max(next.Step, d.facts.Seen)
+			next.Step = last + min(claimStepJump, maxStep-1-last)
+			if d.policy.Outside {
 				d.takeOver(next)
 			}
 		})
 	}
-	if d.doc.Owner != d.p.Owner || d.f.Seen > d.doc.Step {
+	if d.doc.Owner != d.policy.Owner || d.facts.Seen > d.doc.Step {
 		return Action{}
 	}
 	coming, isComing := d.doc.Coming()
@@ -138,14 +140,14 @@ func (d decision) obey() Action {
 		return Action{}
 	case c.Verb == "abort" && isComing:
 		return d.answerCommand("aborted "+coming.ID, func(next *Document) {
-			next.edit(coming.ID, func(v *Version) { v.enter(Retiring, next.Step, d.f.Now) })
+			next.edit(coming.ID, func(v *Version) { v.enter(Retiring, next.Step, d.facts.Now) })
 		})
 	case c.Verb == "rollback" && !isComing:
 		if former, ok := d.doc.Former(); ok {
 			return d.answerCommand("returns to "+former.ID, func(next *Document) {
 				next.edit(former.ID, func(v *Version) {
-					v.enter(Returning, next.Step, d.f.Now)
-					v.Fence = d.doc.NewID(d.f.Now)
+					v.enter(Returning, next.Step, d.facts.Now)
+					v.Fence = d.doc.NewID(d.facts.Now)
 				})
 			})
 		}
@@ -161,14 +163,14 @@ func (d decision) obey() Action {
 
 // refuse returns a write that says why the command is not obeyed.
 func (d decision) refuse(format string, args ...any) Action {
-	refused := Entry{At: d.f.Now, Command: d.f.Command.ID, Refused: true}
+	refused := Entry{At: d.facts.Now, Command: d.facts.Command.ID, Refused: true}
 	return write(d.doc.change("refused: "+fmt.Sprintf(format, args...), refused, func(*Document) {}))
 }
 
 // takeOver allows the set to change everything that another set has left outside until
 // now. The primary gets a new fence, so that the outside accepts it again.
 func (d decision) takeOver(next *Document) {
-	next.Claimed = d.doc.NewID(d.f.Now)
+	next.Claimed = d.doc.NewID(d.facts.Now)
 	if primary, ok := next.Primary(); ok {
 		next.edit(primary.ID, func(v *Version) { v.Fence = next.Claimed })
 	}

@@ -134,17 +134,17 @@ func Next(doc *Document, p Policy, f Facts) Action {
 }
 
 type decision struct {
-	doc *Document
-	p   Policy
-	f   Facts
+	doc    *Document
+	policy Policy
+	facts  Facts
 }
 
 // by is the log line for an action that is due, and commanded for an action that an
 // operator ordered.
-func (d decision) by() Entry { return Entry{At: d.f.Now} }
+func (d decision) by() Entry { return Entry{At: d.facts.Now} }
 
 func (d decision) commanded() Entry {
-	return Entry{At: d.f.Now, Command: d.f.Command.ID, Reason: d.f.Command.Reason}
+	return Entry{At: d.facts.Now, Command: d.facts.Command.ID, Reason: d.facts.Command.Reason}
 }
 
 // byState returns the due action for one version; the zero Action if nothing will ever be due.
@@ -173,18 +173,18 @@ func (d decision) whilePending(v Version) Action {
 
 func (d decision) whileAccepted(v Version) Action {
 	_, used := d.doc.Primary()
-	by, forced := d.by(), d.commands("promote", v.ID) || d.commands("promote", "")
+	by, forced := d.by(), d.isOrdered("promote", v.ID) || d.isOrdered("promote", "")
 	if forced {
 		by = d.commanded()
 	}
 	switch {
-	case d.p.Outside && d.givenUp(v):
+	case d.policy.Outside && d.givenUp(v):
 		return d.drop(v, "gave up "+v.ID)
-	case d.p.Outside:
+	case d.policy.Outside:
 		if a := d.verify(v); a.Verb != "" {
 			return a
 		}
-	case used && !forced && !d.f.Introduced:
+	case used && !forced && !d.facts.Introduced:
 		return wait("not all consumers have %s", v.ID)
 	}
 	return write(d.doc.Promote(v.ID, by))
@@ -203,17 +203,17 @@ func (d decision) whileReturning(v Version) Action {
 // if none is missing. It drops a version that is given up or refused, with the given
 // reason.
 func (d decision) apply(v Version, givenUp, refused string) Action {
-	if !d.p.Outside {
+	if !d.policy.Outside {
 		return Action{}
 	}
 	if d.givenUp(v) {
 		return d.drop(v, givenUp)
 	}
-	if accepted, tried := d.f.Tried[Try{Apply, v.ID}]; !tried {
+	if accepted, tried := d.facts.Tried[Try{Apply, v.ID}]; !tried {
 		return Action{Verb: Apply, Version: v.ID}
 	} else if !accepted {
 		a := d.drop(v, refused)
-		a.Doc.edit(v.ID, func(v *Version) { v.Refused = d.f.Refusal })
+		a.Doc.edit(v.ID, func(v *Version) { v.Refused = d.facts.Refusal })
 		return a
 	}
 	return d.verify(v)
@@ -221,13 +221,13 @@ func (d decision) apply(v Version, givenUp, refused string) Action {
 
 func (d decision) whileRetiring(v Version) Action {
 	_, used := d.doc.Primary()
-	left, known := d.f.Left[v.ID]
+	left, known := d.facts.Left[v.ID]
 	left = left || !used
 	switch {
-	case d.commands("retire", v.ID):
+	case d.isOrdered("retire", v.ID):
 		return write(d.doc.change("retires "+v.ID+" by force", d.commanded(), func(next *Document) {
 			next.edit(v.ID, func(v *Version) {
-				v.enter(Revoking, next.Step, d.f.Now)
+				v.enter(Revoking, next.Step, d.facts.Now)
 				v.Forced = true
 			})
 		}))
@@ -235,10 +235,10 @@ func (d decision) whileRetiring(v Version) Action {
 		return write(d.doc.left(v.ID, time.Time{}, d.by()))
 	case !left:
 		return wait("not all consumers are known to have left %s", v.ID)
-	case v.Left.IsZero() && d.p.Keep > 0:
-		return write(d.doc.left(v.ID, d.f.Now, d.by()))
-	case d.p.Keep > 0 && d.f.Now.Before(v.Left.Add(d.p.Keep+clockStep)):
-		return waitUntil(v.Left.Add(d.p.Keep+clockStep), "%s is kept until %s", v.ID, v.Left.Add(d.p.Keep+clockStep).UTC().Format(time.RFC3339))
+	case v.Left.IsZero() && d.policy.Keep > 0:
+		return write(d.doc.left(v.ID, d.facts.Now, d.by()))
+	case d.policy.Keep > 0 && d.facts.Now.Before(v.Left.Add(d.policy.Keep+clockStep)):
+		return waitUntil(v.Left.Add(d.policy.Keep+clockStep), "%s is kept until %s", v.ID, v.Left.Add(d.policy.Keep+clockStep).UTC().Format(time.RFC3339))
 	}
 	return write(d.doc.to(v.ID, Revoking, "revokes "+v.ID, d.by()))
 }
@@ -250,19 +250,19 @@ func (d decision) whileRetiring(v Version) Action {
 func (d decision) whileRevoking(v Version) Action {
 	primary, used := d.doc.Primary()
 	switch {
-	case d.f.Now.Before(v.Since.Add(d.p.Lease)):
-		return waitUntil(v.Since.Add(d.p.Lease), "another controller may have decided otherwise")
-	case d.f.Shown[v.ID]:
+	case d.facts.Now.Before(v.Since.Add(d.policy.Lease)):
+		return waitUntil(v.Since.Add(d.policy.Lease), "another controller may have decided otherwise")
+	case d.facts.Shown[v.ID]:
 		return wait("a target still shows %s as the primary", v.ID)
-	case used && !v.Forced && !d.f.Left[v.ID]:
+	case used && !v.Forced && !d.facts.Left[v.ID]:
 		return wait("not all consumers are known to use %s", primary.ID)
-	case d.p.Outside && used:
+	case d.policy.Outside && used:
 		if a := d.verify(primary); a.Verb != "" {
 			return a
 		}
 	}
-	if d.p.Outside {
-		if refused, tried := d.f.Tried[Try{Revoke, v.ID}]; !tried {
+	if d.policy.Outside {
+		if refused, tried := d.facts.Tried[Try{Revoke, v.ID}]; !tried {
 			return Action{Verb: Revoke, Version: v.ID}
 		} else if !refused {
 			return wait(`%s was revoked under an earlier fence than the outside carries; if that lasts, "claim" the set`, v.ID)
@@ -273,8 +273,8 @@ func (d decision) whileRevoking(v Version) Action {
 
 // begin returns Make if a new version is due and may be begun.
 func (d decision) begin() Action {
-	now := d.commands("now", "")
-	if !d.f.Due && !now {
+	now := d.isOrdered("now", "")
+	if !d.facts.Due && !now {
 		return Action{}
 	}
 	if _, coming := d.doc.Coming(); coming {
@@ -283,23 +283,23 @@ func (d decision) begin() Action {
 	valid := d.doc.Live()
 	_, used := d.doc.Primary()
 	switch {
-	case d.f.Barred != "":
-		return wait("%s", d.f.Barred)
+	case d.facts.Barred != "":
+		return wait("%s", d.facts.Barred)
 	case valid >= MaxVersions:
 		return wait("there are %d versions already; retire some", valid)
-	case d.p.Outside && (valid > 1 || valid == 1 && !used):
+	case d.policy.Outside && (valid > 1 || valid == 1 && !used):
 		return wait("both users are in use, because the former one is still valid")
 	}
-	a := Action{Verb: Make, Version: d.doc.NewID(d.f.Now)}
+	a := Action{Verb: Make, Version: d.doc.NewID(d.facts.Now)}
 	if now {
-		a.Command = d.f.Command.ID
+		a.Command = d.facts.Command.ID
 	}
 	return a
 }
 
 // verify returns the zero Action if the version was just used successfully.
 func (d decision) verify(v Version) Action {
-	if good, tried := d.f.Tried[Try{Verify, v.ID}]; !tried {
+	if good, tried := d.facts.Tried[Try{Verify, v.ID}]; !tried {
 		return Action{Verb: Verify, Version: v.ID}
 	} else if !good {
 		return wait("%s cannot be used", v.ID)
@@ -308,7 +308,7 @@ func (d decision) verify(v Version) Action {
 }
 
 func (d decision) givenUp(v Version) bool {
-	return d.p.GiveUp > 0 && !d.f.Now.Before(v.Since.Add(d.p.GiveUp))
+	return d.policy.GiveUp > 0 && !d.facts.Now.Before(v.Since.Add(d.policy.GiveUp))
 }
 
 // drop stops the promotion of a pending version. It becomes retiring, because the outside

@@ -71,7 +71,7 @@ func TestAClaimTakesOverTheOutside(t *testing.T) {
 	f := Facts{Now: epoch, Command: Command{ID: "c1", At: epoch, Verb: "claim"}}
 	for _, d := range []*Document{d, New("us")} { // the second one has not begun
 		next := Next(d, Policy{Owner: "us", Outside: true}, f).Doc
-		if next == nil || next.Owner != "us" || next.Identity != d.Identity || next.Claimed != d.NewID(epoch) || next.Step <= claimed {
+		if next == nil || next.Owner != "us" || next.Identity != d.Identity || next.Claimed != d.NewID(epoch) || next.Step <= claimStepJump {
 			t.Fatalf("the claimed set is %+v", next)
 		}
 		if primary, ok := next.Primary(); ok && primary.Fence != next.Claimed {

@@ -14,7 +14,7 @@ func TestAHighStepCanBeClaimed(t *testing.T) {
 	for name, c := range map[string]struct{ step, seen uint64 }{
 		"of the set":    {maxStep - 2, 0},
 		"of a delivery": {7, maxStep - 2},
-		"of both":       {maxStep - claimed, maxStep - claimed/2},
+		"of both":       {maxStep - claimStepJump, maxStep - claimStepJump/2},
 	} {
 		doc := &Document{Step: c.step, Owner: "them"}
 		a := Next(doc, Policy{Owner: "us"}, Facts{Now: now, Seen: c.seen, Command: claim})

@@ -58,12 +58,12 @@ type Watch struct {
 type Witnesses struct {
 	config Config
 
-	mu      sync.Mutex
-	earlier map[targets.Key]map[string]targets.DeliveredSet // not yet delivered by this process
-	counts  map[string]map[targets.Key]bool                 // :: set → Secrets that counted last
-	unread  map[string]time.Time                            // :: namespace → unreadable since
-	crowds  map[string]time.Time                            // :: namespace → too full since
-	rights  map[access]right
+	mu        sync.Mutex
+	earlier   map[targets.Key]map[string]targets.DeliveredSet // not yet delivered by this process
+	counts    map[string]map[targets.Key]bool                 // :: set → Secrets that counted last
+	unread    map[string]time.Time                            // :: namespace → unreadable since
+	overSince map[string]time.Time                            // :: namespace → too full since
+	rights    map[access]right
 }
 
 // New returns witnesses that have not been asked.
@@ -105,8 +105,8 @@ func (w *Witnesses) Shown(ctx context.Context, set string) ([]rotation.Shown, er
 		return !w.Permits(set, record.Spec.Secret.Namespace)
 	})
 	s := inspection{witnesses: w, set: set, counts: map[targets.Key]bool{}}
-	crowds := w.crowded()
-	w.askRights(ctx, s.questions(all, refused, known, crowds))
+	overSince := w.overBudget()
+	w.askRights(ctx, s.questions(all, refused, known, overSince))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -115,7 +115,7 @@ func (w *Witnesses) Shown(ctx context.Context, set string) ([]rotation.Shown, er
 			s.blind(namespace, since, "Syncer may not read its Secrets")
 		}
 	}
-	for namespace, since := range crowds {
+	for namespace, since := range overSince {
 		if w.mayShow(namespace, set) {
 			s.blind(namespace, since, "it has more Secrets than namespaceMemory allows Syncer to follow")
 		}
@@ -150,17 +150,17 @@ func (w *Witnesses) refused() (refused map[string]time.Time, known map[string]bo
 	return refused, known, nil
 }
 
-// crowded returns the namespaces whose Secrets are not all known, because the budget has no
+// overBudget returns the namespaces whose Secrets are not all known, because the budget has no
 // room for them, and since when.
-func (w *Witnesses) crowded() map[string]time.Time {
-	crowds := map[string]time.Time{}
-	for _, namespace := range w.config.Targets.Crowds() {
-		crowds[namespace] = time.Now()
+func (w *Witnesses) overBudget() map[string]time.Time {
+	overSince := map[string]time.Time{}
+	for _, namespace := range w.config.Targets.OverBudgetNamespaces() {
+		overSince[namespace] = time.Now()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	remember(&w.crowds, crowds)
-	return crowds
+	remember(&w.overSince, overSince)
+	return overSince
 }
 
 // remember gives the namespaces in now the times that they had before, and remembers now.
@@ -174,8 +174,8 @@ func remember(before *map[string]time.Time, now map[string]time.Time) {
 }
 
 // questions returns the permissions that decide which Secrets show the set.
-func (s *inspection) questions(all []records.Record, refused map[string]time.Time, known map[string]bool, crowds map[string]time.Time) (ask []access) {
-	for namespace := range crowds {
+func (s *inspection) questions(all []records.Record, refused map[string]time.Time, known map[string]bool, overSince map[string]time.Time) (ask []access) {
+	for namespace := range overSince {
 		if s.witnesses.Permits(s.set, namespace) {
 			for _, identity := range s.witnesses.config.Process.IdentitiesOf(namespace) {
 				ask = append(ask, access{identity, s.set})
@@ -308,6 +308,6 @@ func (w *Witnesses) Since(ctx context.Context, variables []string) (since time.T
 
 // names reports whether an entry of a Secret names a set.
 func names(t *targets.Target, set string) bool {
-	shows := func(e targets.Entry) bool { return e.Set() && e.Variable == set }
+	shows := func(e targets.Entry) bool { return e.IsSet() && e.Variable == set }
 	return slices.ContainsFunc(t.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, shows) })
 }

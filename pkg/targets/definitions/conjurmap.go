@@ -153,10 +153,10 @@ func (p *entryParser) mapped(e targets.Entry, id string) {
 		return
 	}
 	switch prefix, pattern := strings.CutSuffix(e.Alias, "*"); {
-	case e.Set() && !pattern:
+	case e.IsSet() && !pattern:
 		p.fail("the data key %q is to hold a set, which has several; write \"*\", or a prefix and *", e.Alias)
 		return
-	case e.Set():
+	case e.IsSet():
 		if fault := targets.DataKeyFault(prefix + "id"); fault != "" {
 			p.fail("the data key %q %s; use another prefix", e.Alias, fault)
 			return
@@ -164,7 +164,7 @@ func (p *entryParser) mapped(e targets.Entry, id string) {
 	case e.Alias == "*" && !e.All():
 		e.Alias = targets.DataKey(e.Variable)
 	}
-	if fault := targets.DataKeyFault(e.Alias); fault != "" && !e.All() && !e.Set() {
+	if fault := targets.DataKeyFault(e.Alias); fault != "" && !e.All() && !e.IsSet() {
 		p.fail("the data key %q %s; use another one", e.Alias, fault)
 		return
 	}
@@ -185,7 +185,7 @@ func (p *entryParser) attributes(e *targets.Entry, value *yaml.Node) (id *yaml.N
 				e.ContentType = targets.ContentType(name.Value)
 			}
 		case "content-type":
-			if !e.Set() {
+			if !e.IsSet() {
 				e.ContentType = p.contentType(attribute.Value)
 			}
 		default:

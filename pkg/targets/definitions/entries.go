@@ -158,7 +158,7 @@ func (p *entryParser) add(e targets.Entry) {
 		p.fail("the variable %q is too long for a request: it takes %d bytes in a URL, and at most %d are sent",
 			e.Variable, len(url.PathEscape(e.Variable)), maxVariable)
 	}
-	if e.Set() && (e.Variable == "*" || strings.HasSuffix(e.Variable, "/*")) {
+	if e.IsSet() && (e.Variable == "*" || strings.HasSuffix(e.Variable, "/*")) {
 		p.fail("%q names all variables, but a set is one; write its id", e.Alias)
 	}
 	if name := e.Variable[strings.LastIndex(e.Variable, "/")+1:]; utf8.RuneCountInString(name) > maxVariableName {

@@ -22,9 +22,9 @@ type SecretDefinition struct {
 	// Oversize is the size of these fields in bytes, if they are omitted because they
 	// exceed targets.MaxDefinition.
 	Oversize int
-	// Crowded means that they are omitted because the namespace has no room for them.
-	Crowded bool
-	Type    string // of the Secret itself
+	// OverBudget means that they are omitted because the namespace has no room for them.
+	OverBudget bool
+	Type       string // of the Secret itself
 	// Missing means that the Secret does not exist, and the fields above are empty.
 	Missing bool
 	// Unread says why the existence of the Secret is unknown, or is "".

@@ -12,7 +12,7 @@ import (
 type space struct {
 	memory  int
 	waiting map[targets.Key]bool // the budget had no room for these
-	freed   bool                 // memory, or Crowd was called, since Waiting was called
+	freed   bool                 // memory, or OmitOverBudget was called, since Waiting was called
 }
 
 // space finds the namespace of a Secret. The caller holds the lock.
@@ -75,10 +75,10 @@ func (s *Set) exceeded() string {
 	return fmt.Sprintf("left as it is: the Secrets of its namespace would need more than the %d MiB of memory that namespaceMemory allows; remove some, or have the operator raise it", s.Budget>>20)
 }
 
-// Crowd records a Secret whose definition was dropped because its namespace has many.
+// OmitOverBudget records a Secret whose definition was dropped because its namespace has many.
 // Waiting returns the Secret, so that the caller reads it alone. Until then it stays
 // unchanged or refused.
-func (l *Lane) Crowd(t *targets.Target) (changes []Change) {
+func (l *Lane) OmitOverBudget(t *targets.Target) (changes []Change) {
 	s := l.wholeSet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,9 +90,9 @@ func (l *Lane) Crowd(t *targets.Target) (changes []Change) {
 	return changes
 }
 
-// Crowded returns why the Set omits a Secret: the budget has no room for it. Otherwise it
+// OverBudget returns why the Set omits a Secret: the budget has no room for it. Otherwise it
 // returns "".
-func (s *Set) Crowded(key targets.Key) string {
+func (s *Set) OverBudget(key targets.Key) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.records[key] != nil || s.Budget == 0 || !s.space(key).waiting[key] {
@@ -101,8 +101,8 @@ func (s *Set) Crowded(key targets.Key) string {
 	return s.exceeded()
 }
 
-// Crowds lists the namespaces with Secrets that the Set omits, in order.
-func (s *Set) Crowds() (namespaces []string) {
+// OverBudgetNamespaces lists the namespaces with Secrets that the Set omits, in order.
+func (s *Set) OverBudgetNamespaces() (namespaces []string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for namespace, n := range s.spaces {
@@ -118,7 +118,7 @@ func (s *Set) Crowds() (namespaces []string) {
 }
 
 // Waiting returns Secrets that the budget refused and that may fit now. It returns only
-// those of namespaces in which memory was released, or Crowd was called, since the last
+// those of namespaces in which memory was released, or OmitOverBudget was called, since the last
 // call. It returns at most the given number for each namespace, and others at the next
 // call. The caller must read each one and put it again.
 func (s *Set) Waiting(most int) (keys []targets.Key) {

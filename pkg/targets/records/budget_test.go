@@ -75,14 +75,14 @@ func TestSecretsWithoutAnyRoomAreNotKept(t *testing.T) {
 		t.Errorf("%d are kept", kept)
 	}
 	last := targets.KubeSecretKey("ns", "999")
-	if s.Crowded(last) == "" || s.Crowded("secret/ns/0") != "" {
+	if s.OverBudget(last) == "" || s.OverBudget("secret/ns/0") != "" {
 		t.Error("it is not said which are not kept")
 	}
-	if got := s.Crowds(); !slices.Equal(got, []string{"ns"}) {
+	if got := s.OverBudgetNamespaces(); !slices.Equal(got, []string{"ns"}) {
 		t.Errorf("Secrets are not kept in the namespaces %q", got)
 	}
 	s.Delete(last)
-	if s.Crowded(last) != "" {
+	if s.OverBudget(last) != "" {
 		t.Error("one that is gone still waits")
 	}
 	s.Delete("secret/ns/0")
@@ -96,7 +96,7 @@ func TestADroppedDefinitionIsToBeRead(t *testing.T) {
 	s, l := budgeted(100)
 	dropped := func() *targets.Target { return secretOf("ns", "a", 0) }
 	for _, was := range []int{0, 1} {
-		l.Crowd(dropped())
+		l.OmitOverBudget(dropped())
 		if refused(t, s, "a") != (was == 0) {
 			t.Errorf("with %d entries before: refused is not what it is", was)
 		}

@@ -67,7 +67,7 @@ func (s *Set) show(r *record, before map[string]targets.DeliveredSet) {
 // names the set, or their content shows it. A Secret with a faulty definition is listed
 // until its content was read.
 func (s *Set) Showing(set string) (all []Record) {
-	shows := func(e targets.Entry) bool { return e.Set() && e.Variable == set }
+	shows := func(e targets.Entry) bool { return e.IsSet() && e.Variable == set }
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	keys := s.shown.union(set, partlyRead)

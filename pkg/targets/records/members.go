@@ -110,7 +110,7 @@ func (l *Lane) lists(id string) bool {
 // its record, without the released ones.
 func (l *Lane) expanded(r *record, t *targets.Target, recalled, released []string) *targets.Target {
 	switch {
-	case !l.expands || !t.Open():
+	case !l.expands || !t.NeedsList():
 		return t
 	case !t.Wildcard():
 		return l.overridden(r, t, recalled)

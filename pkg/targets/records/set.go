@@ -261,7 +261,7 @@ func (l *Lane) put(r *record, t *targets.Target, recalled, released []string) (c
 	}
 	r.given = t
 	l.keys[t.Key] = true
-	if delete(l.wild, t.Key); t.Open() {
+	if delete(l.wild, t.Key); t.NeedsList() {
 		l.wild[t.Key] = true
 	}
 	l.dropUnusedList()

@@ -193,7 +193,7 @@ func (s *shop) play(ctx context.Context, narrator *narration) error {
 	}
 	narrator.say("both programs have the first key; a new one is asked for")
 	set := rotation.Set{Conjur: s.client, ID: keySet}
-	if err := set.Steer(ctx, versions.Command{Verb: "now", At: time.Now()}); err != nil {
+	if err := set.SendCommand(ctx, versions.Command{Verb: "now", At: time.Now()}); err != nil {
 		return err
 	}
 	return s.until(ctx, "the end of the rotation", func(r rotation.Report) bool {
@@ -202,7 +202,7 @@ func (s *shop) play(ctx context.Context, narrator *narration) error {
 }
 
 func (s *shop) until(ctx context.Context, what string, is func(rotation.Report) bool) error {
-	for !is(rotation.Hand{Set: rotation.Set{Conjur: s.client, ID: keySet}}.Status(ctx)) {
+	for !is(rotation.Manual{Set: rotation.Set{Conjur: s.client, ID: keySet}}.Status(ctx)) {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())

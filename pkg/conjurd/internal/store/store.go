@@ -22,10 +22,10 @@ import (
 const format = "syncer conjurd store 2"
 
 // lockWait is how long Open waits for another process to release the file. It looks
-// each lockLook.
+// each lockPollInterval.
 const (
-	lockWait = 2 * time.Second
-	lockLook = 50 * time.Millisecond
+	lockWait         = 2 * time.Second
+	lockPollInterval = 50 * time.Millisecond
 )
 
 // The buckets, each with its key → value. Names of roles and resources are full
@@ -150,7 +150,7 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for end := time.Now().Add(lockWait); ; time.Sleep(lockLook) {
+	for end := time.Now().Add(lockWait); ; time.Sleep(lockPollInterval) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return f, nil
