@@ -33,7 +33,7 @@ func (leftover) Read(_ context.Context, r records.Record) (sinks.State, error) {
 }
 
 func (leftover) Apply(_ context.Context, r records.Record, _ sinks.Changes) (records.Sight, error) {
-	return records.Sight{Version: "uid/2", Revision: records.Revision{Print: r.Print("", nil), Stamp: records.Stamp{Number: "1"}}}, nil
+	return records.Sight{Version: "uid/2", Revision: records.Revision{Fingerprint: r.Fingerprint("", nil), Stamp: records.Stamp{Number: "1"}}}, nil
 }
 
 // cluster is a pipeline whose Secrets come from the test.

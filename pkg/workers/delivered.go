@@ -10,7 +10,7 @@ import (
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
 
-// A target's status keeps the print of the last delivered content. The print
+// A target's status keeps the fingerprint of the last delivered content. The fingerprint
 // distinguishes content that somebody deleted from content that is new.
 
 // remember notes the content that a target holds now. It reports whether an earlier
@@ -18,25 +18,25 @@ import (
 func remember(r *job, want Want) (late bool) {
 	switch {
 	case want.Gone == nil:
-		return delivered(&r.Status, printOf(r, want))
+		return delivered(&r.Status, fingerprintOf(r, want))
 	case want.Gone.Kept:
 		return false
 	}
 	late = r.Status.RemovalFailed
-	setKnown(&r.Status, records.Print{})
+	setKnown(&r.Status, records.Fingerprint{})
 	return late
 }
 
 // delivered notes that a target holds the wanted content.
-func delivered(s *records.Status, now records.Print) (late bool) {
+func delivered(s *records.Status, now records.Fingerprint) (late bool) {
 	late = (s.WriteFailed || s.RemovalFailed) && s.Delivered != now
 	setKnown(s, now)
 	return late
 }
 
-// setKnown notes that the target's content is known. The zero Print means that the target is
+// setKnown notes that the target's content is known. The zero Fingerprint means that the target is
 // empty on purpose.
-func setKnown(s *records.Status, now records.Print) {
+func setKnown(s *records.Status, now records.Fingerprint) {
 	s.Delivered, s.WriteFailed, s.RemovalFailed, s.Asked = now, false, false, false
 }
 
@@ -55,7 +55,7 @@ func (s *Syncer) deleted(r *job, want Want, have sinks.State) (deleted, stays bo
 		return false, false
 	}
 	status := &r.Status
-	deleted = status.Delivered == printOf(r, want) && !status.WriteFailed && !status.RemovalFailed
+	deleted = status.Delivered == fingerprintOf(r, want) && !status.WriteFailed && !status.RemovalFailed
 	for name, part := range have.Parts {
 		there, ok := want.Parts[name]
 		deleted = deleted && ok && part.Equal(there) && have.Mode == want.Mode
@@ -67,9 +67,9 @@ func (s *Syncer) deleted(r *job, want Want, have sinks.State) (deleted, stays bo
 	return deleted, stays
 }
 
-// printOf returns the print that distinguishes the wanted content from all earlier wanted
-// content.
-func printOf(r *job, want Want) records.Print {
+// fingerprintOf returns the fingerprint that distinguishes the wanted content from all
+// earlier wanted content.
+func fingerprintOf(r *job, want Want) records.Fingerprint {
 	parts := make(map[string][]byte, len(want.Parts))
 	for name, value := range want.Parts {
 		parts[name] = value.Bytes()
@@ -80,5 +80,5 @@ func printOf(r *job, want Want) records.Print {
 			head += fmt.Sprintf(" %o %q", e.Mode, e.FilePath())
 		}
 	}
-	return r.Print(head, parts)
+	return r.Fingerprint(head, parts)
 }

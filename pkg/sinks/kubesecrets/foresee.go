@@ -19,7 +19,7 @@ type sighting struct {
 	resourceVersion string
 	kind            corev1.SecretType
 	stamp           records.Stamp
-	print           records.Print // of the keys that our field manager owns
+	fingerprint     records.Fingerprint // of the keys that our field manager owns
 	outline         string
 	// blank means that the Secret has no data except the map, and nothing of ours.
 	blank, hasMap bool
@@ -55,7 +55,7 @@ func RecordBeforeFirstSync(set *records.Set, live *corev1.Secret) {
 		}
 		return &sighting{
 			uid: live.UID, resourceVersion: live.ResourceVersion, kind: live.Type,
-			stamp: stamp, print: set.Print("", ours), outline: outline(set.Print, live, records.Revision{Stamp: stamp}, ours),
+			stamp: stamp, fingerprint: set.Fingerprint("", ours), outline: outline(set.Fingerprint, live, records.Revision{Stamp: stamp}, ours),
 			blank:  rest == 0 && owned.Empty() && stamp.Number == "" && (live.Immutable == nil || !*live.Immutable),
 			hasMap: hasMap, mapSize: len(text),
 		}
@@ -93,7 +93,7 @@ func (k *Sink) Recognize(r records.Record, wanted map[string]secret.Value) (stat
 		for key, value := range wanted {
 			ours[key] = value.Bytes()
 		}
-		if r.Print("", ours) != seen.print {
+		if r.Fingerprint("", ours) != seen.fingerprint {
 			return state, false
 		}
 		state.Parts = maps.Clone(wanted)

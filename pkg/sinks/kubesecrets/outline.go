@@ -21,13 +21,13 @@ import (
 // plain Secret has the type Opaque and is mutable. Our apply alone owns our keys, and it
 // owns nothing else that the outline and the status do not tell.
 //
-// The first byte of an outline says whether we created the Secret. The print of the names
-// of our keys follows, and then the print of each value, in the order of the names.
-// Prints are cut off, so that an outline is small.
+// The first byte of an outline says whether we created the Secret. The fingerprint of the names
+// of our keys follows, and then the fingerprint of each value, in the order of the names.
+// Fingerprints are cut off, so that an outline is small.
 const (
-	byOthers = "-"
-	byUs     = "+"
-	cutPrint = 8
+	byOthers       = "-"
+	byUs           = "+"
+	cutFingerprint = 8
 )
 
 // Limits of a plain Secret. Together, the sizes are less than a Secret may have.
@@ -40,22 +40,22 @@ const (
 // outlined is a Secret as its outline shows it. A value that is not as wanted is not known.
 type outlined struct{ *corev1.Secret }
 
-// printer is the method Print of a record or a Set.
-type printer func(head string, parts map[string][]byte) records.Print
+// fingerprinter is the method Fingerprint of a record or a Set.
+type fingerprinter func(head string, parts map[string][]byte) records.Fingerprint
 
-func (print printer) names(names []string) string {
-	p := print("names "+strings.Join(names, "/"), nil)
-	return string(p[:cutPrint])
+func (fingerprint fingerprinter) names(names []string) string {
+	p := fingerprint("names "+strings.Join(names, "/"), nil)
+	return string(p[:cutFingerprint])
 }
 
-func (print printer) value(name string, value []byte) string {
-	p := print("value", map[string][]byte{name: value})
-	return string(p[:cutPrint])
+func (fingerprint fingerprinter) value(name string, value []byte) string {
+	p := fingerprint("value", map[string][]byte{name: value})
+	return string(p[:cutFingerprint])
 }
 
 // outline returns the outline of a Secret whose keys of ours have this content. It returns
 // "" if the Secret is not plain.
-func outline(print printer, live *corev1.Secret, revision records.Revision, ours map[string][]byte) string {
+func outline(fingerprint fingerprinter, live *corev1.Secret, revision records.Revision, ours map[string][]byte) string {
 	others, origin, names := 0, byOthers, slices.Sorted(maps.Keys(ours))
 	for key, value := range live.Data {
 		if _, own := ours[key]; !own {
@@ -70,9 +70,9 @@ func outline(print printer, live *corev1.Secret, revision records.Revision, ours
 		!ownsOnly(live.ManagedFields, names, plainFields(names, revision, origin)) {
 		return ""
 	}
-	text := origin + print.names(names)
+	text := origin + fingerprint.names(names)
 	for _, name := range names {
-		text += print.value(name, ours[name])
+		text += fingerprint.value(name, ours[name])
 	}
 	return text
 }
@@ -120,10 +120,10 @@ func ownsOnly(entries []metav1.ManagedFieldsEntry, names []string, fields string
 // recognizeOutline returns the state of a Secret whose outline has the wanted keys, and
 // another value of at least one. A wildcard may ask what the existing values contain.
 func recognizeOutline(r records.Record, wanted map[string]secret.Value) (state sinks.State, ok bool) {
-	text, print, s := r.Status.Outline, printer(r.Print), r.Spec.Secret
+	text, fingerprint, s := r.Status.Outline, fingerprinter(r.Fingerprint), r.Spec.Secret
 	names := slices.Sorted(maps.Keys(wanted))
-	head := 1 + cutPrint
-	if len(text) != head+cutPrint*len(names) || text[1:head] != print.names(names) || !wantsAllNamed(r.Spec, wanted) ||
+	head := 1 + cutFingerprint
+	if len(text) != head+cutFingerprint*len(names) || text[1:head] != fingerprint.names(names) || !wantsAllNamed(r.Spec, wanted) ||
 		slices.ContainsFunc(r.Spec.Parts(), func(part *targets.Target) bool { return part.Expanded != nil }) {
 		return state, false
 	}
@@ -143,7 +143,7 @@ func recognizeOutline(r records.Record, wanted map[string]secret.Value) (state s
 	for i, name := range names {
 		value := wanted[name]
 		size += value.Len()
-		if at := head + cutPrint*i; text[at:at+cutPrint] != print.value(name, value.Bytes()) {
+		if at := head + cutFingerprint*i; text[at:at+cutFingerprint] != fingerprint.value(name, value.Bytes()) {
 			value, differs = secret.New(make([]byte, value.Len()+1)), true
 		}
 		state.Parts[name], live.Data[name] = value, value.Bytes()

@@ -15,7 +15,7 @@ func revisionOf(r records.Record, stamp records.Stamp, ours map[string][]byte) r
 	if stamp.Number == "" {
 		return r.Status.Revision
 	}
-	return records.Revision{Print: r.Print("", ours), Stamp: stamp}
+	return records.Revision{Fingerprint: r.Fingerprint("", ours), Stamp: stamp}
 }
 
 func stampOf(annotations map[string]string) records.Stamp {
@@ -31,7 +31,7 @@ func stampOf(annotations map[string]string) records.Stamp {
 func nextStamp(r records.Record, annotations map[string]string, ours map[string][]byte, first bool, now time.Time) records.Stamp {
 	last := r.Status.Revision
 	known := last.Stamp != (records.Stamp{})
-	if first && known && last.Print == r.Print("", ours) {
+	if first && known && last.Fingerprint == r.Fingerprint("", ours) {
 		return last.Stamp
 	}
 	number := nextRevision(annotations[targets.RevisionAnnotation], now)

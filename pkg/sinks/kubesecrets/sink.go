@@ -83,7 +83,7 @@ func (k *Sink) sight(r records.Record, live *corev1.Secret, ours map[string][]by
 	if memos, ok := live.Annotations[targets.RestartsAnnotation]; ok {
 		revision.Restarts = memos
 	}
-	return records.Sight{Version: Version(live.UID, live.ResourceVersion), Revision: revision, Outline: outline(r.Print, live, revision, ours)}
+	return records.Sight{Version: Version(live.UID, live.ResourceVersion), Revision: revision, Outline: outline(r.Fingerprint, live, revision, ours)}
 }
 
 // Read returns the keys that are ours. The state is stale if our field manager does

@@ -118,8 +118,8 @@ func (s *Set) OverBudgetNamespaces() (namespaces []string) {
 }
 
 // Waiting returns Secrets that the budget refused and that may fit now. It returns only
-// those of namespaces in which memory was released, or OmitOverBudget was called, since the last
-// call. It returns at most the given number for each namespace, and others at the next
+// those of namespaces in which memory was released, or OmitOverBudget was called, since
+// the last call. It returns at most the given number for each namespace, and others at the next
 // call. The caller must read each one and put it again.
 func (s *Set) Waiting(most int) (keys []targets.Key) {
 	s.mu.Lock()

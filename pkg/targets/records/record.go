@@ -40,9 +40,9 @@ type Status struct {
 	// Err is the error of the last sync; nil if it succeeded or there was none.
 	Err     error
 	Trouble Trouble // about Err
-	// Delivered is the print of the last delivered content. Zero means that the target is
+	// Delivered is the fingerprint of the last delivered content. Zero means that the target is
 	// not known to contain anything from Syncer.
-	Delivered Print
+	Delivered Fingerprint
 	// TargetEmpty means that the destination had nothing of the target when last read, and
 	// no write followed.
 	TargetEmpty bool
@@ -96,8 +96,8 @@ func (s *Status) See(found Sight) {
 
 // Revision describes our content of a Secret, and its stamp. The zero Revision means none.
 type Revision struct {
-	Print Print
-	Stamp Stamp
+	Fingerprint Fingerprint
+	Stamp       Stamp
 	// Restarts is the value of the annotation targets.RestartsAnnotation.
 	Restarts string
 }
@@ -106,23 +106,25 @@ type Revision struct {
 // targets.RevisedAnnotation and targets.FilledAnnotation. "" means that there is none.
 type Stamp struct{ Number, Revised, Filled string }
 
-// Print distinguishes contents without keeping them. A reader of a print cannot test
-// values against it, because its key is random and never leaves the process.
-type Print [sha256.Size]byte
+// Fingerprint distinguishes contents without keeping them. A reader of a fingerprint
+// cannot test values against it, because its key is random and never leaves the process.
+type Fingerprint [sha256.Size]byte
 
-// Print returns the print of some parts under a head. The head distinguishes prints of
-// equal parts. Prints of two Sets are not comparable.
-func (r Record) Print(head string, parts map[string][]byte) Print { return r.set.Print(head, parts) }
+// Fingerprint returns the fingerprint of some parts under a head. The head distinguishes
+// fingerprints of equal parts. Those of two Sets are not comparable.
+func (r Record) Fingerprint(head string, parts map[string][]byte) Fingerprint {
+	return r.set.Fingerprint(head, parts)
+}
 
-// Print does the same for a target without a record.
-func (s *Set) Print(head string, parts map[string][]byte) Print {
+// Fingerprint does the same for a target without a record.
+func (s *Set) Fingerprint(head string, parts map[string][]byte) Fingerprint {
 	mac := hmac.New(sha256.New, s.secret())
 	hashText(mac, []byte(head))
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		hashText(mac, []byte(name))
 		hashText(mac, parts[name])
 	}
-	return Print(mac.Sum(nil))
+	return Fingerprint(mac.Sum(nil))
 }
 
 func (s *Set) secret() []byte {

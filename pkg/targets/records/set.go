@@ -20,7 +20,7 @@ type Set struct {
 	Budget int
 
 	once sync.Once
-	key  []byte // of prints
+	key  []byte // of fingerprints
 
 	mu      sync.RWMutex // never held over I/O
 	records map[targets.Key]*record
