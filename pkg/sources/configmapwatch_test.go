@@ -57,7 +57,7 @@ func TestWithoutTheRightThereIsNoWatch(t *testing.T) {
 func TestTemplatesBeyondTheLimitWaitForRoom(t *testing.T) {
 	ns := cluster.Namespace(t)
 	allow(t, ns, "configmaps", "get list watch")
-	data := map[string]string{"large": strings.Repeat("x", targets.MaxTemplate+1)}
+	data := map[string]string{"large": strings.Repeat("x", 64<<10+1)}
 	var names []string
 	for i := range targets.MaxTemplates {
 		key := fmt.Sprintf("b%02d", i)
@@ -82,5 +82,5 @@ func TestTemplatesBeyondTheLimitWaitForRoom(t *testing.T) {
 	w.Refresh()
 	expect(t, w.hints, "m/a")
 	w.text(t, "m/a", "a")
-	w.text(t, "m/large", fmt.Sprintf("! large %d", targets.MaxTemplate))
+	w.text(t, "m/large", "! large 65536")
 }

@@ -113,6 +113,9 @@ func TestRedisHasTwoPasswords(t *testing.T) {
 	}
 	refused(t, c.Verify(ctx, c.begin(0)))
 	c.doc.Versions = nil
+	if problems := c.Check(ctx, c.doc); len(problems) != 0 {
+		t.Errorf("before the first version, it says %q", problems)
+	}
 	first := c.accepted(t, 1)
 	sessions := []*resp{c.logIn(t, "shop", "c4n4ry-1"), c.logIn(t, "other", "other")}
 	second := c.accepted(t, 2)

@@ -36,6 +36,35 @@ func TestTheTimeThatAKeyIsKept(t *testing.T) {
 	}
 }
 
+// TestWhatARevocationAwaits: each gate alone keeps a login from being revoked.
+func TestWhatARevocationAwaits(t *testing.T) {
+	by := Entry{At: epoch}
+	d := New("us").Make("r1", parts("r1", 0), true, by).Promote("r1", by)
+	d = d.Make("r2", parts("r2", 1), true, by).Promote("r2", by).to("r1", Revoking, "", by)
+	forced := d.change("", by, func(next *Document) { next.edit("r1", func(v *Version) { v.Forced = true }) })
+	p := Policy{Owner: "us", Outside: true, Lease: time.Minute}
+	for what, c := range map[string]struct {
+		d    *Document
+		edit func(*Facts)
+		want Action
+	}{
+		"all gates are open": {d, func(*Facts) {}, Action{Verb: Revoke, Version: "r1"}},
+		"the lease of others": {d, func(f *Facts) { f.Now = f.Now.Add(-1) },
+			Action{Verb: Wait, Why: "another controller may have decided otherwise", Until: epoch.Add(p.Lease)}},
+		"a target":               {d, func(f *Facts) { f.Shown["r1"] = true }, wait("a target still shows r1 as the primary")},
+		"consumers":              {d, func(f *Facts) { f.Left = nil }, wait("not all consumers are known to use r2")},
+		"no consumers, by force": {forced, func(f *Facts) { f.Left = nil }, Action{Verb: Revoke, Version: "r1"}},
+		"a login of the primary": {d, func(f *Facts) { f.Tried = nil }, Action{Verb: Verify, Version: "r2"}},
+		"one that works":         {d, func(f *Facts) { f.Tried[Try{Verify, "r2"}] = false }, wait("r2 cannot be used")},
+	} {
+		f := Facts{Now: epoch.Add(p.Lease), Left: map[string]bool{"r1": true}, Shown: map[string]bool{}, Tried: map[Try]bool{{Verify, "r2"}: true}}
+		c.edit(&f)
+		if a := Next(c.d, p, f); a != c.want {
+			t.Errorf("%s: %+v; want %+v", what, a, c.want)
+		}
+	}
+}
+
 // TestWhatEachStageAwaits goes through the stages of a login that is rotated, and
 // rolled back.
 func TestWhatEachStageAwaits(t *testing.T) {
