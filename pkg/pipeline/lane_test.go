@@ -160,3 +160,23 @@ identities:
 		})
 	}
 }
+
+// TestAChangeThatFailsHalfwayChangesNothing: the lanes that were there work, and no other.
+func TestAChangeThatFailsHalfwayChangesNothing(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	c := newCluster(t, config.ModeStandalone, leftover{}, "")
+	next := *c.settings.config()
+	more := next.Identities[0]
+	more.Name = "more"
+	next.Identities = append(next.Identities[:1:1], more)
+	next.Rotation.Sets = []config.RotatedSet{{Set: "a"}} // without a connection to Conjur
+	if err := c.pipeline.apply(&next); err == nil || c.settings.config() == &next {
+		t.Fatalf("error %v", err)
+	}
+	c.has("db", "{}")
+	proctest.Eventually(t, "a worker of the first lane", func() bool {
+		all := c.set.Records()
+		return len(all) == 1 && all[0].Status.Version == "uid/2"
+	})
+}
