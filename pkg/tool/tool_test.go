@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/secretsync/syncer/config"
@@ -95,5 +96,22 @@ targets: [{name: db, format: template, template: 'p={{ secret "p" }}', secrets: 
 	}
 	if err := tool.Render(t.Context(), "none", ""); err == nil {
 		t.Error("a group that is not there is rendered")
+	}
+}
+
+// TestAFolderThatCannotBeReadIsAnError: what it holds is not left out. Its path is too long,
+// because root may read all others.
+func TestAFolderThatCannotBeReadIsAnError(t *testing.T) {
+	top, name := t.TempDir(), strings.Repeat("x", 255)
+	t.Chdir(top)
+	err := os.WriteFile("a.yaml", nil, 0o600)
+	for range 4096/len(name) + 1 {
+		err = errors.Join(err, os.Mkdir(name, 0o700), os.Chdir(name))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := manifestFiles([]string{top}); !errors.Is(err, syscall.ENAMETOOLONG) {
+		t.Errorf("error %v, want that the path is too long", err)
 	}
 }
