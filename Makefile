@@ -120,10 +120,10 @@ scan: build ## Fail on a known vulnerability that the binary or a module can cal
 		echo "vulnerabilities of $$dir"; check -C "$$dir" -test $(TAGS) ./...; \
 	done
 
-bench: build ## Measure the sidecar, the server, a cluster and its tenants, whole processes, against their figures
+bench: build ## Measure the sidecar, the server, a cluster, its tenants and growth, whole processes, against their figures
 	$(GO) run ./bench -syncer $(SYNCER)
 	$(GO) run ./bench/server -syncer $(SYNCER)
-	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -tags long -run '^$$' -bench 'Cluster|Scale|Tenants' -benchtime 1x -timeout 60m ./test/cluster
+	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" $(GO) test -tags long -run '^$$' -bench 'Cluster|Scale|Tenants|Growth' -benchtime 1x -timeout 60m ./test/cluster
 
 soak: kube ## One hour of change and failure, in which nothing may grow (SYNCER_SOAK=…, SYNCER_SOAK_SEED=…)
 	SYNCER_KUBE="$$(GO="$(GO)" test/kube/build.sh)" SYNCER_SOAK="$${SYNCER_SOAK:-1h}" $(GO) test -count=1 -v -tags long -timeout 0 ./test/soak

@@ -3,25 +3,34 @@ package proctest
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// CPU returns the user and system time that the process has used.
+// CPU returns the user and system time that all threads of the process have used: its CPU
+// clock, seen from outside (clock_getcpuclockid(3)).
 func (p *Process) CPU() time.Duration {
 	p.t.Helper()
-	text := p.proc("stat")
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')'):])
-	var ticks int64
-	for _, field := range fields[12:14] { // user and system, in hundredths of a second
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		ticks += n
+	const schedulerClock = 2 // CPUCLOCK_SCHED
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^p.PID()<<3|schedulerClock), &t); err != nil {
+		p.t.Fatal(err)
 	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return time.Duration(t.Nano())
+}
+
+// Bytes returns how many the process has read and written: files and connections.
+func (p *Process) Bytes() (bytes int64) {
+	p.t.Helper()
+	for line := range strings.Lines(p.proc("io")) {
+		var n int64
+		if _, err := fmt.Sscanf(line[1:], "char: %d", &n); err == nil { // rchar, wchar
+			bytes += n
+		}
+	}
+	return bytes
 }
 
 // Memory is a size that /proc/PID/status names, such as VmHWM for the most
