@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -142,14 +143,63 @@ func trust(ca, host string) (*tls.Config, error) {
 	return config, nil
 }
 
-// logInAtEach logs in at all addresses, so that each problem is reported.
-func logInAtEach(addresses []string, logIn func(address string) error) error {
+// logIn logs a user in at one address, and out. The error is ErrRefused if the server refuses.
+type logIn func(ctx context.Context, user string, password []byte, address string) error
+
+// atEach logs in at all addresses, so that each problem is reported.
+func (logIn logIn) atEach(ctx context.Context, addresses []string, user string, password []byte) error {
 	var problems []error
 	for _, address := range addresses {
-		problems = append(problems, logIn(address))
+		problems = append(problems, logIn(ctx, user, password, address))
 	}
 	return errors.Join(problems...)
 }
+
+// guess tries a wrong password at all addresses. Where it is accepted, a login proves
+// nothing.
+func (logIn logIn) guess(ctx context.Context, addresses, users []string, step string) (problems []error) {
+	for _, address := range addresses {
+		for _, user := range users {
+			err := logIn(ctx, user, []byte("not the password"), address)
+			if errors.Is(err, ErrRefused) {
+				continue
+			}
+			if err == nil {
+				err = fmt.Errorf("%s accepts a wrong password of %s; %s", address, user, step)
+			}
+			problems = append(problems, err)
+			break // for the other users it would report the same
+		}
+	}
+	return problems
+}
+
+// dial connects to an address, by TLS unless the server is plain.
+func dial(ctx context.Context, address, ca string, plain bool) (net.Conn, error) {
+	host, _, _ := net.SplitHostPort(address)
+	config, err := trust(ca, host)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil || plain {
+		return conn, err
+	}
+	secure := tls.Client(conn, config)
+	within, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	if err := secure.HandshakeContext(within); err != nil {
+		_ = conn.Close()
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = advice.Add(errors.New("it does not answer in TLS"), `if it has no TLS, enable it there and name its CA in "ca", or set "plain: true"`)
+		}
+		return nil, err
+	}
+	return secure, nil
+}
+
+// handshakeTime limits the wait for TLS. A server without TLS may not answer at all.
+const handshakeTime = 5 * time.Second
 
 // sqlAdvice says what to do about an answer of PostgreSQL, by its code.
 var sqlAdvice = map[string]string{

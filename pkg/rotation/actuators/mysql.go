@@ -87,11 +87,7 @@ func (m *MySQL) changeUser(ctx context.Context, user string, next func(mark) (ma
 		if err != nil {
 			return err
 		}
-		var names []string
-		for _, a := range accounts {
-			names = append(names, a.name)
-		}
-		return s.change(ctx, user, is.in(text), statements(s, names)...)
+		return s.change(ctx, user, is.in(text), statements(s, namesOf(accounts))...)
 	})
 }
 
@@ -106,13 +102,17 @@ func (m *MySQL) places(ctx context.Context, user string) (names []string, err er
 	}
 	defer s.close()
 	accounts, err := s.accounts(ctx, user)
+	if err == nil && len(accounts) == 0 {
+		err = s.nobody(user)
+	}
+	return namesOf(accounts), err
+}
+
+func namesOf(accounts []mysqlAccount) (names []string) {
 	for _, a := range accounts {
 		names = append(names, a.name)
 	}
-	if err == nil && len(accounts) == 0 {
-		names = []string{quoteMySQL(user) + "@'%'"} // setPasswords says how to create it
-	}
-	return names, err
+	return names
 }
 
 func (m *MySQL) readAccount(ctx context.Context, place, user string, known []secret.Value) (account, error) {
@@ -122,9 +122,6 @@ func (m *MySQL) readAccount(ctx context.Context, place, user string, known []sec
 	}
 	defer s.close()
 	is, err := m.readAccountIn(ctx, s, place, user, known)
-	if errors.Is(err, errNoAccount) { // setPasswords says how to create it
-		err = nil
-	}
 	return is.account, err
 }
 
@@ -303,7 +300,7 @@ func (s *mysqlSession) mark(ctx context.Context, name string) (string, error) {
 
 // verify logs in at every address. The account whose host part fits Syncer's address counts.
 func (m *MySQL) verify(ctx context.Context, user string, password []byte) error {
-	return logInAtEach(m.Addresses, func(address string) error { return m.logIn(ctx, user, password, address) })
+	return logIn(m.logIn).atEach(ctx, m.Addresses, user, password)
 }
 
 func (m *MySQL) logIn(ctx context.Context, user string, password []byte, address string) error {
@@ -331,44 +328,41 @@ func (m *MySQL) uses(ctx context.Context, user string) ([]string, error) {
 // among them: their password is compared with those that the user had when it began.
 func (m *MySQL) sessionsBefore(ctx context.Context, user string, before time.Time) (found []string, err error) {
 	least := int(time.Since(before) / time.Second)
-	err = m.atEach(ctx, func(s *mysqlSession, err error) error {
-		if err != nil {
-			return err
+	err = m.eachSession(ctx, user, func(s *mysqlSession, id, host, seconds string) error {
+		if n, err := strconv.Atoi(seconds); err != nil || n > least {
+			found = append(found, fmt.Sprintf("the session %s of %s at %s from %q", id, user, s.address, host))
 		}
-		defer s.close()
-		rows, err := s.listSessions(ctx, user)
-		for _, row := range rows {
-			if seconds, err := strconv.Atoi(row[2]); err != nil || seconds > least {
-				found = append(found, fmt.Sprintf("the session %s of %s at %s from %q", row[0], user, s.address, row[1]))
-			}
-		}
-		return err
+		return nil
 	})
 	return found, err
 }
 
-// listSessions returns the sessions of a user, whose host and time it includes. Without the
-// privilege PROCESS, the listSessions would have only the administrator's sessions.
-func (s *mysqlSession) listSessions(ctx context.Context, user string) ([][]string, error) {
-	if err := s.missing(ctx, "PROCESS"); err != nil {
-		return nil, err
-	}
-	rows, err := s.query(ctx, "SELECT ID, HOST, COALESCE(TIME, 0), USER FROM information_schema.PROCESSLIST WHERE USER = ? ORDER BY ID", user)
-	return slices.DeleteFunc(rows, func(row []string) bool { return row[3] != user }), err
-}
-
-func (m *MySQL) endSessions(ctx context.Context, user string) error {
+// eachSession calls do for each session of a user at each address. Without the privilege
+// PROCESS, the list would have only the administrator's sessions.
+func (m *MySQL) eachSession(ctx context.Context, user string, do func(s *mysqlSession, id, host, seconds string) error) error {
 	return m.atEach(ctx, func(s *mysqlSession, err error) error {
 		if err != nil {
 			return err
 		}
 		defer s.close()
-		rows, err := s.listSessions(ctx, user)
+		if err := s.missing(ctx, "PROCESS"); err != nil {
+			return err
+		}
+		rows, err := s.query(ctx, "SELECT ID, HOST, COALESCE(TIME, 0), USER FROM information_schema.PROCESSLIST WHERE USER = ? ORDER BY ID", user)
 		for _, row := range rows {
-			if _, err := s.query(ctx, "KILL CONNECTION "+row[0]); err != nil && mysqlErrorNumber(err) != noSuchThread {
-				return err
+			if row[3] == user { // the server compares without regard to case
+				err = errors.Join(err, do(s, row[0], row[1], row[2]))
 			}
 		}
 		return err
+	})
+}
+
+func (m *MySQL) endSessions(ctx context.Context, user string) error {
+	return m.eachSession(ctx, user, func(s *mysqlSession, id, _, _ string) error {
+		if _, err := s.query(ctx, "KILL CONNECTION "+id); mysqlErrorNumber(err) != noSuchThread {
+			return err
+		}
+		return nil
 	})
 }

@@ -2,7 +2,6 @@ package actuators
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -33,17 +32,7 @@ func (m *MySQL) statements(users []string, endSessions bool) []string {
 // findObstacles finds missing rights, accounts that cannot be changed, and addresses that accept a
 // wrong password.
 func (m *MySQL) findObstacles(ctx context.Context, users []string, endSessions bool) (problems []error) {
-	for _, address := range m.Addresses {
-		for _, user := range users {
-			err := m.logIn(ctx, user, []byte("not the password"), address)
-			switch {
-			case err == nil:
-				problems = append(problems, fmt.Errorf("%s accepts %s with a wrong password; drop accounts that have the plugin unix_socket or no password, and skip-grant-tables", address, user))
-			case !errors.Is(err, ErrRefused):
-				return append(problems, err) // for the other users it would report the same
-			}
-		}
-	}
+	problems = logIn(m.logIn).guess(ctx, m.Addresses, users, "drop accounts that have the plugin unix_socket or no password, and skip-grant-tables")
 	s, err := m.primary(ctx)
 	if err != nil {
 		return append(problems, err)

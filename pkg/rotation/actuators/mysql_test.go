@@ -379,7 +379,7 @@ func TestObstaclesOfMariaDB(t *testing.T) {
 	trusting.CA, trusting.Addresses = m.CA, []string{naked.Addr}
 	contains(t, trusting.findObstacles(ctx, []string{shopUser}, false), noTLS)
 	trusting.Plain = true
-	contains(t, trusting.findObstacles(ctx, []string{shopUser}, false), "accepts "+shopUser+" with a wrong password")
+	contains(t, trusting.findObstacles(ctx, []string{shopUser}, false), "accepts a wrong password of "+shopUser)
 }
 
 // TestChangesGoToThePrimary, which is the only server that is not read-only.

@@ -119,7 +119,7 @@ func (s *mysqlSession) alter(ctx context.Context, statement string) error {
 func (m *MySQL) open(ctx context.Context, l login, address string) (*mysqlSession, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not host:port; set it so", address)
+		return nil, err
 	}
 	config := mysql.NewConfig()
 	config.Net, config.Addr, config.User, config.Logger = "tcp", address, l.Username, &mysql.NopLogger{}

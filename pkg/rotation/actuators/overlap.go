@@ -36,8 +36,8 @@ type Account interface {
 	places(ctx context.Context, user string) ([]string, error)
 	// most is how many passwords the user can have; 0 means any number.
 	most() int
-	// readAccount returns what the user accepts at a place. A user that does not exist accepts
-	// nothing, and setPasswords then returns how to create it.
+	// readAccount returns what the user accepts at a place. The error says how to create a
+	// user that does not exist.
 	readAccount(ctx context.Context, place, user string, known []secret.Value) (account, error)
 	// setPasswords makes the user accept the wanted ones of the known passwords, and those that are
 	// not known, and stores the seal. It fails if the user has changed since it was looked

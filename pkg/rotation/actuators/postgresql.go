@@ -60,9 +60,9 @@ func (p *PostgreSQL) refuse(ctx context.Context, role string, next func(mark) (m
 // verify logs in at every address and requires SCRAM. If the server asks for no password,
 // a login proves nothing.
 func (p *PostgreSQL) verify(ctx context.Context, role string, password []byte) error {
-	return logInAtEach(p.Addresses, func(address string) error {
+	return logIn(func(ctx context.Context, role string, password []byte, address string) error {
 		return p.logIn(ctx, login{Username: role, Password: password}, address)
-	})
+	}).atEach(ctx, p.Addresses, role, password)
 }
 
 func (p *PostgreSQL) logIn(ctx context.Context, l login, address string) error {

@@ -5,13 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -259,20 +257,11 @@ func (a *rabbitAPI) rights(ctx context.Context, user string) (tags []string, bod
 }
 
 func (r *RabbitMQ) verify(ctx context.Context, user string, password []byte) error {
-	return logInAtEach(r.Addresses, func(address string) error { return r.logIn(ctx, user, password, address) })
+	return logIn(r.logIn).atEach(ctx, r.Addresses, user, password)
 }
 
 func (r *RabbitMQ) logIn(ctx context.Context, user string, password []byte, address string) error {
-	host, _, _ := net.SplitHostPort(address)
-	config, err := trust(r.CA, host)
-	if err != nil {
-		return err
-	}
-	dial := (&tls.Dialer{Config: config}).DialContext
-	if r.Plain {
-		dial = (&net.Dialer{}).DialContext
-	}
-	conn, err := dial(ctx, "tcp", address)
+	conn, err := dial(ctx, address, r.CA, r.Plain)
 	if err != nil {
 		return fmt.Errorf("%s: %w", address, advice.Connection(err, nameCA))
 	}

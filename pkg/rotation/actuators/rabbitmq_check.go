@@ -44,21 +44,7 @@ func (r *RabbitMQ) findObstacles(ctx context.Context, users []string, _ bool) (p
 	if err != nil {
 		problems = append(problems, err)
 	}
-	for _, address := range r.Addresses {
-		for _, user := range users {
-			err := r.logIn(ctx, user, []byte("not the password"), address)
-			switch {
-			case err == nil:
-				problems = append(problems, fmt.Errorf("%s accepts a wrong password of %s, so a login proves nothing; check auth_backends and their cache in its rabbitmq.conf", address, user))
-			case !errors.Is(err, ErrRefused):
-				problems = append(problems, err)
-			}
-			if !errors.Is(err, ErrRefused) {
-				break // for the other users it would report the same
-			}
-		}
-	}
-	return problems
+	return append(problems, logIn(r.logIn).guess(ctx, r.Addresses, users, "check auth_backends and their cache in its rabbitmq.conf")...)
 }
 
 func (a *rabbitAPI) checkUsers(ctx context.Context, users []string) (problems []error) {

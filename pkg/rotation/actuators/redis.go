@@ -3,7 +3,6 @@ package actuators
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -68,6 +67,8 @@ func texts(list any) (all []string) {
 // cannot returns why the passwords of a user cannot be rotated.
 func (u aclUser) cannot(name string) error {
 	switch {
+	case !u.exists:
+		return fmt.Errorf("it does not exist; create it: %s, with the keys and commands that its programs need", creation(name))
 	case name == "default":
 		return errors.New(`programs and replicas that send no username are the user default, and requirepass removes all passwords of it but one; give the programs another user`)
 	case u.nopass:
@@ -131,17 +132,10 @@ func (r *Redis) setPasswords(ctx context.Context, place, user string, was accoun
 		}
 	}
 	return r.asAdmin(ctx, []string{place}, func(_ string, c *resp) error {
-		u, err := c.user(user)
-		if err == nil && !u.exists {
-			err = fmt.Errorf("it does not exist; create it: %s, with the keys and commands that its programs need", creation(user))
-		}
-		if err != nil {
-			return err
-		}
 		if _, err := c.do(rules...); err != nil {
 			return fmt.Errorf("the access control list was not changed: %w", err)
 		}
-		if _, err = c.do("ACL", "SAVE"); err != nil && !strings.Contains(err.Error(), noACLFile) {
+		if _, err := c.do("ACL", "SAVE"); err != nil && !strings.Contains(err.Error(), noACLFile) {
 			return fmt.Errorf("the change is not stored in the ACL file, so a restart would undo it: %w", err)
 		}
 		return nil
@@ -157,7 +151,7 @@ func creation(user string) string {
 
 // verify logs in at every address.
 func (r *Redis) verify(ctx context.Context, user string, password []byte) error {
-	return logInAtEach(r.Addresses, func(address string) error { return r.logIn(ctx, user, password, address) })
+	return logIn(r.logIn).atEach(ctx, r.Addresses, user, password)
 }
 
 func (r *Redis) logIn(ctx context.Context, user string, password []byte, address string) error {
@@ -211,17 +205,13 @@ func (r *Redis) endSessions(ctx context.Context, user string) error {
 
 // open logs in at one address.
 func (r *Redis) open(ctx context.Context, l login, address string) (c *resp, err error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || host == "" {
-		return nil, errors.New("an address is not host:port; set it so")
-	}
-	var config *tls.Config
-	if !r.Plain {
-		if config, err = trust(r.CA, host); err != nil {
-			return nil, err
+	conn, err := dial(ctx, address, r.CA, r.Plain)
+	if err == nil {
+		if c, err = logInRESP(ctx, conn, l); r.Plain && err != nil && redisCode(err) == "" {
+			err = advice.Add(err, `if the server has TLS, remove "plain: true"`)
 		}
 	}
-	if c, err = dialRESP(ctx, address, config, l); err != nil {
+	if err != nil {
 		if redisCode(err) != "" {
 			err = fmt.Errorf("user %s: %w", l.Username, err)
 		}

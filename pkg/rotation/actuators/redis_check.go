@@ -2,7 +2,6 @@ package actuators
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -45,14 +44,12 @@ type redisNode struct {
 func (r *Redis) findObstacles(ctx context.Context, users []string, endSessions bool) (problems []error) {
 	nodes := map[string]redisNode{} // by their run
 	for _, address := range r.Addresses {
-		err := r.guess(ctx, users[0], address)
-		if err != nil {
-			problems = append(problems, err)
-		}
-		if unreachable(err) {
+		found := logIn(r.logIn).guess(ctx, []string{address}, users, "if its users have nopass, run: ACL SETUSER "+users[0]+" resetpass")
+		problems = append(problems, found...)
+		if slices.ContainsFunc(found, unreachable) {
 			continue
 		}
-		err = r.asAdmin(ctx, []string{address}, func(_ string, c *resp) error {
+		err := r.asAdmin(ctx, []string{address}, func(_ string, c *resp) error {
 			wrong, node, err := c.inspectServer(users[0], endSessions)
 			for _, problem := range wrong {
 				problems = append(problems, fmt.Errorf("%s: %w", address, problem))
@@ -72,18 +69,6 @@ func (r *Redis) findObstacles(ctx context.Context, users []string, endSessions b
 	return notListed(slices.Collect(maps.Values(nodes)))
 }
 
-// guess tries a wrong password.
-func (r *Redis) guess(ctx context.Context, user, address string) error {
-	err := r.logIn(ctx, user, []byte("not the password"), address)
-	switch {
-	case errors.Is(err, ErrRefused):
-		return nil
-	case err == nil:
-		return fmt.Errorf("%s accepts a wrong password of %s; if its users have nopass, run: ACL SETUSER %s resetpass", address, user, user)
-	}
-	return err
-}
-
 // inspectServer examines one server.
 func (c *resp) inspectServer(user string, endSessions bool) (problems []error, node redisNode, err error) {
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -97,8 +82,6 @@ func (c *resp) inspectServer(user string, endSessions bool) (problems []error, n
 	}
 	if err := u.cannot(user); err != nil {
 		wrong("user %s: %w", user, err)
-	} else if !u.exists {
-		wrong("there is no user %s: %s, with the keys and commands that its programs need", user, creation(user))
 	} else if !u.on {
 		wrong("user %s is off: ACL SETUSER %s on", user, user)
 	}

@@ -298,17 +298,16 @@ func TestRedisCheck(t *testing.T) {
 		addresses    []string
 		says         string
 	}{
-		"no right to save":    {[]string{"syncer", "-acl|save"}, []string{"syncer", "+acl|save"}, both, "syncer lacks rights: ACL SETUSER syncer +acl|save"},
-		"no right to kill":    {[]string{"syncer", "-client|kill", "-acl|setuser"}, []string{"syncer", "+client|kill", "+acl|setuser"}, both, "syncer lacks rights: ACL SETUSER syncer +acl|setuser]"},
-		"no rights":           {[]string{"syncer", "-@all"}, append([]string{"syncer", "+multi", "+discard"}, allRights...), both, "ACL SETUSER syncer +multi +discard +acl|getuser +acl|save +acl|setuser +client|list +cluster|nodes +config|get +info]"},
-		"any password":        {[]string{"shop", "nopass"}, []string{"shop", "resetpass"}, both, master.TLSAddr + " accepts a wrong password of shop"},
-		"off":                 {[]string{"shop", "off"}, []string{"shop", "on"}, both, "user shop is off: ACL SETUSER shop on"},
-		"another password":    {[]string{"syncer", "<admin's", ">other"}, []string{"syncer", ">admin's"}, both, "user syncer: WRONGPASS"},
-		"master is missing":   {nil, nil, both[1:], replica.TLSAddr + " is a replica of " + master.Addr + "; add"},
-		"replica is missing":  {nil, nil, both[:1], "there are the replicas " + replica.Addr + ", but 0 of them in address"},
-		"no TLS":              {nil, nil, []string{master.Addr}, "it does not answer in TLS; if it has no TLS, enable it there"},
-		"nothing listens":     {nil, nil, []string{"127.0.0.1:1"}, "check the port and whether the server runs"},
-		"address has no port": {nil, nil, []string{"127.0.0.1"}, "is not host:port"},
+		"no right to save":   {[]string{"syncer", "-acl|save"}, []string{"syncer", "+acl|save"}, both, "syncer lacks rights: ACL SETUSER syncer +acl|save"},
+		"no right to kill":   {[]string{"syncer", "-client|kill", "-acl|setuser"}, []string{"syncer", "+client|kill", "+acl|setuser"}, both, "syncer lacks rights: ACL SETUSER syncer +acl|setuser]"},
+		"no rights":          {[]string{"syncer", "-@all"}, append([]string{"syncer", "+multi", "+discard"}, allRights...), both, "ACL SETUSER syncer +multi +discard +acl|getuser +acl|save +acl|setuser +client|list +cluster|nodes +config|get +info]"},
+		"any password":       {[]string{"shop", "nopass"}, []string{"shop", "resetpass"}, both, master.TLSAddr + " accepts a wrong password of shop"},
+		"off":                {[]string{"shop", "off"}, []string{"shop", "on"}, both, "user shop is off: ACL SETUSER shop on"},
+		"another password":   {[]string{"syncer", "<admin's", ">other"}, []string{"syncer", ">admin's"}, both, "user syncer: WRONGPASS"},
+		"master is missing":  {nil, nil, both[1:], replica.TLSAddr + " is a replica of " + master.Addr + "; add"},
+		"replica is missing": {nil, nil, both[:1], "there are the replicas " + replica.Addr + ", but 0 of them in address"},
+		"no TLS":             {nil, nil, []string{master.Addr}, "it does not answer in TLS; if it has no TLS, enable it there"},
+		"nothing listens":    {nil, nil, []string{"127.0.0.1:1"}, "check the port and whether the server runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.redis.Addresses = test.addresses; test.change != nil {
@@ -322,7 +321,7 @@ func TestRedisCheck(t *testing.T) {
 	}
 	c.redis.Addresses = both
 	master.Run(t, "ACL", "DELUSER", "shop")
-	const want = "there is no user shop: ACL SETUSER shop on "
+	const want = "it does not exist; create it: ACL SETUSER shop on "
 	if got := check(t); !strings.Contains(got, want) {
 		t.Errorf("it says %s", got)
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,14 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 	"unsafe"
-
-	"github.com/secretsync/syncer/internal/advice"
 )
-
-// handshakeTime limits the wait for TLS. A server without TLS does not answer at all.
-const handshakeTime = 5 * time.Second
 
 // The largest answer of Redis: a list of ten thousand sessions has 4 MiB.
 const (
@@ -58,38 +51,17 @@ var redisAdvice = map[string]string{
 	"LOADING":   "the server starts; Syncer retries",
 }
 
-// dialRESP connects by TCP, or by TLS if config is not nil, until the context ends or close
-// is called, and logs in.
-func dialRESP(ctx context.Context, address string, config *tls.Config, l login) (_ *resp, err error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
+// logInRESP logs in, and closes the connection at an error. The connection lasts until the
+// context ends or close is called.
+func logInRESP(ctx context.Context, conn net.Conn, l login) (*resp, error) {
 	c := &resp{conn: conn, username: l.Username, stop: context.AfterFunc(ctx, func() { _ = conn.Close() })}
-	defer func() {
-		if err != nil {
-			c.close()
-		}
-	}()
-	if config != nil {
-		secure := tls.Client(conn, config)
-		within, cancel := context.WithTimeout(ctx, handshakeTime)
-		defer cancel()
-		if err = secure.HandshakeContext(within); errors.Is(err, context.DeadlineExceeded) {
-			err = advice.Add(errors.New("it does not answer in TLS"), `if it has no TLS, enable it there and name its CA in "ca", or set "plain: true"`)
-		}
-		if err != nil {
-			return nil, err
-		}
-		c.conn = secure
-	}
 	c.in = bufio.NewReaderSize(c.conn, 64<<10)
 	// The command shares bytes of the login, which the caller clears.
-	_, err = c.do("AUTH", l.Username, unsafe.String(unsafe.SliceData(l.Password), len(l.Password)))
-	if config == nil && err != nil && redisCode(err) == "" {
-		err = advice.Add(err, `if the server has TLS, remove "plain: true"`)
+	if _, err := c.do("AUTH", l.Username, unsafe.String(unsafe.SliceData(l.Password), len(l.Password))); err != nil {
+		c.close()
+		return nil, err
 	}
-	return c, err
+	return c, nil
 }
 
 func (c *resp) close() { c.stop(); _ = c.conn.Close() }
