@@ -37,7 +37,7 @@ func (l *loader) fileDefinitions(list value, cfg *Config, k Kubernetes) (defs []
 		case seen[key]:
 			l.concerning(func() { l.fail(name.key, "the Secret %q is listed twice", def.Name) }, key)
 		default:
-			l.concerning(func() { def.Configured = l.configured(cfg.Mode, s, def) }, key)
+			l.concerning(func() { def.Configured = l.targetOf(cfg.Mode, s, def) }, key)
 			defs = append(defs, def)
 		}
 		seen[key] = true
@@ -51,9 +51,9 @@ func (l *loader) fileDefinitions(list value, cfg *Config, k Kubernetes) (defs []
 	return defs
 }
 
-// configured returns the file's settings for a Secret, or nil if the file only names the
+// targetOf returns the file's settings for a Secret, or nil if the file only names the
 // Secret.
-func (l *loader) configured(mode Mode, s item, def definitions.SecretDefinition) *targets.Target {
+func (l *loader) targetOf(mode Mode, s item, def definitions.SecretDefinition) *targets.Target {
 	more := &targets.Secret{
 		Namespace: def.Namespace, Name: def.Name,
 		Create: s["create"].isTrue(), Type: s["type"].text, Restart: l.workloads(mode, s["restart"]),

@@ -28,15 +28,15 @@ func (l *loader) checkGroup(t *targets.Target, f found, key string) {
 	if f.known {
 		key = f.key
 	}
-	l.transient = t.Template.File != ""
+	l.transient = t.Template.File != "" // a file may be corrected at any time
 	defer func() { l.transient = false }()
 	if err := render.Check(t, f.text); err != nil {
 		l.failAll(key, err)
 	}
 }
 
-// template finds the template of a file. Exactly one must exist: in a setting, or in the
-// templates folder.
+// template finds the template of a file. With the format template, exactly one must exist:
+// in a setting, or in the templates folder.
 func (l *loader) template(t *targets.Target, g item, namespace string) found {
 	given := l.givenTemplate(t, g, namespace)
 	if t.Format != targets.FormatTemplate {

@@ -32,7 +32,7 @@
 //
 // # Limits
 //
-// Requests wait for a rate limit, and end at a timeout. Those of polls wait for others.
+// Requests wait for a rate limit, and end at a timeout. Polls yield to the other requests.
 // Retry-After pauses all requests. The client keeps two connections, so that a poll never
 // delays a fetch.
 // The length limit of a body depends on the request. Decoding keeps only the

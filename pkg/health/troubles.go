@@ -46,7 +46,7 @@ func (t *Troubles) recordTrouble(subject string, err error, level zapcore.Level)
 	if err != nil && before.level != level {
 		before = trouble{level: level}
 	}
-	after, due := before.Met(err, time.Now())
+	after, due := before.After(err, time.Now())
 	if t.present[subject] = (trouble{level, after}); err == nil {
 		delete(t.present, subject)
 	}

@@ -41,8 +41,8 @@ type control struct {
 	Refused bool   `json:"refused,omitempty"` // the answer is no
 	// Waits is why the set's rotator cannot obey the pending command yet.
 	Waits string `json:"waits,omitempty"`
-	// Again is the version number before, if the value was restored. A process that has
-	// seen the earlier value therefore reads again.
+	// Again is the version number before, if the value was restored. It makes the value
+	// differ from the equal one before: a poll compares values, and would not report it.
 	Again uint64 `json:"again,omitempty"`
 	at    uint64 // Conjur's version number of the value; 0: none
 }
@@ -98,7 +98,7 @@ func parseControl(value []byte) (control, error) {
 	if err := c.Check(); err != nil {
 		return control{}, fmt.Errorf("%w: %w", errNoCommand, err)
 	}
-	c.Again = 0 // it has served its purpose
+	c.Again = 0 // only the value had to differ
 	return c, nil
 }
 
@@ -116,7 +116,8 @@ func (s Set) putControl(ctx context.Context, over, c control) error {
 }
 
 // settleControl returns nil if mine, written over the value that was read, holds. If
-// other values were also written over it, settleControl writes the value that holds. A
+// other values were also written over it, settleControl finds out in their order which one
+// holds. If that is not the newest value, it writes the one that holds, and looks again. A
 // command that arrives while another one is pending does not hold.
 func (s Set) settleControl(ctx context.Context, over, mine control) error {
 	id := versions.ControlOf(s.ID)
@@ -161,6 +162,7 @@ func (c control) then(next control) control {
 	switch {
 	case next.ID == c.ID && c.Answer != "": // the same command was sent again
 		return c
+	// Without an answer, however old it is, or at the time when next was sent.
 	case next.ID == "" && c.pending(c.At), next.ID != c.ID && c.pending(next.At):
 		return c
 	}

@@ -49,9 +49,11 @@ type gates struct {
 func (p *Plan) askConsumers(ctx context.Context, doc *versions.Document, shown []Shown) gates {
 	g := gates{left: map[string]bool{}}
 	for _, v := range doc.Versions {
-		v, _ := doc.Version(v.ID)
+		v, _ := doc.Version(v.ID) // with its set
 		switch v.State {
 		case versions.Accepted:
+			// Gate A is open where the outside accepts the version already, nobody uses the
+			// set, or no consumers are known.
 			_, used := doc.Primary()
 			g.introduced = p.Actuator != nil || !used || p.Consumers == nil || g.recordAnswer(p.Consumers.Introduced(ctx, doc, v, shown))
 		case versions.Retiring, versions.Revoking:

@@ -324,7 +324,7 @@ func (f *Files) Altered(all []records.Record) []targets.Key {
 // same reports whether everything is unchanged. It returns false for anything that
 // it cannot examine.
 func same(root folder, last sight) bool {
-	return last.shows(func(name string) (now stamp, known bool) {
+	return last.unchanged(func(name string) (now stamp, known bool) {
 		info, err := root.lstat(name)
 		if err == nil {
 			now = stampOf(info)

@@ -27,8 +27,8 @@ type stamps map[string]stamp
 // end terminates each name in a text. File names cannot contain it.
 const end = "\x00"
 
-// encode returns the stamps in the order of their names. Comparisons with the current
-// state use this order.
+// encode returns the stamps in the order of their names, so that equal stamps have equal
+// texts.
 func (s stamps) encode() string {
 	var text []byte
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -65,16 +65,16 @@ func (s sight) at(t *targets.Target) bool {
 	return s.path == t.File.Path && (s.format == targets.FormatDirectory) == (t.Format == targets.FormatDirectory)
 }
 
-// there reports whether any file existed.
-func (s sight) there() bool { return !s.shows(func(string) (stamp, bool) { return stamp{}, true }) }
+// there reports whether any file existed: not every name had the zero stamp.
+func (s sight) there() bool { return !s.unchanged(func(string) (stamp, bool) { return stamp{}, true }) }
 
-// shows reports whether everything is unchanged. at returns the current stamp of a
+// unchanged reports whether everything is as it was. stampOf returns the current stamp of a
 // name, if it is known.
-func (s sight) shows(at func(name string) (now stamp, known bool)) bool {
+func (s sight) unchanged(stampOf func(name string) (now stamp, known bool)) bool {
 	var text [stampSize]byte
 	for seen := s.seen; seen != ""; {
 		name, then, _ := strings.Cut(seen, end)
-		now, known := at(name)
+		now, known := stampOf(name)
 		if !known || len(then) < stampSize || string(now.append(text[:0])) != then[:stampSize] {
 			return false
 		}

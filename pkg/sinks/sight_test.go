@@ -15,14 +15,14 @@ func TestASightShowsWhatWasSeen(t *testing.T) {
 		if !ok || s.path != "a b/ü" || s.format != targets.FormatYAML {
 			t.Errorf("read as %+v (%v)", s, ok)
 		}
-		if !s.shows(func(name string) (stamp, bool) { return seen[name], true }) {
+		if !s.unchanged(func(name string) (stamp, bool) { return seen[name], true }) {
 			t.Errorf("%v does not show itself", seen)
 		}
-		if len(seen) > 0 && s.shows(func(name string) (stamp, bool) { return seen[name], false }) {
+		if len(seen) > 0 && s.unchanged(func(name string) (stamp, bool) { return seen[name], false }) {
 			t.Errorf("%v shows what is not known", seen)
 		}
 		for name := range seen {
-			if s.shows(func(at string) (stamp, bool) {
+			if s.unchanged(func(at string) (stamp, bool) {
 				if at == name {
 					return larger, true
 				}

@@ -59,7 +59,8 @@ type Lister interface {
 	List(context.Context) error
 }
 
-// RenderCrashes is called before a target with a template is rendered. The function that
+// RenderCrashes remembers which target is rendered, so that the next process renders a target
+// last that killed this one. It is called before a target with a template is rendered. The function that
 // Begin returns is called after the rendering.
 type RenderCrashes interface {
 	Begin(targets.Key) (end func())
@@ -260,6 +261,7 @@ func (s *Syncer) apply(ctx context.Context, j *job, d *draft, changes sinks.Chan
 		if err := s.recordMembers(ctx, j, changes); err != nil {
 			return err
 		}
+		// An earlier write that seemed to fail did happen. It is reported now.
 		late := (!d.held || d.want.Gone != nil) && remember(j, d.want)
 		result.Wrote, result.Removed = late, late && d.want.Gone != nil
 	case stays:

@@ -79,7 +79,7 @@ func TestATextThatShowsAValueIsWithheld(t *testing.T) {
 		"a short value in quotes": {short, `"k3y"`},
 		"only symbols":            {symbols, "cannot parse " + symbols},
 	} {
-		if got := shown(c.text, [][]byte{[]byte("another value"), []byte(c.value)}, longestReason); got != withheld {
+		if got := withholdValues(c.text, [][]byte{[]byte("another value"), []byte(c.value)}, longestReason); got != withheld {
 			t.Errorf("%s: shown as %q", name, got)
 		}
 	}
@@ -89,7 +89,7 @@ func TestATextThatShowsAValueIsWithheld(t *testing.T) {
 		"a short value in words": {"ate", "a later fence stands"},
 		"a reason beside a key":  {key, "quota of 5 logins is used up; see https://example.com/limits?id=77"},
 	} {
-		if got := shown(c.text, [][]byte{[]byte(c.value)}, longestReason); got != c.text {
+		if got := withholdValues(c.text, [][]byte{[]byte(c.value)}, longestReason); got != c.text {
 			t.Errorf("%s: withheld: %q", name, got)
 		}
 	}
@@ -100,12 +100,12 @@ func TestATextThatShowsAValueIsWithheld(t *testing.T) {
 func TestBoundsOfShownValues(t *testing.T) {
 	const long = "qwertzuiop"
 	for text, shows := range map[string]bool{long[3:8]: false, long[3:9]: true, long[3:10]: true, "x" + long[4:10]: true} {
-		if (shown(text, [][]byte{[]byte(long)}, longestReason) == withheld) != shows {
+		if (withholdValues(text, [][]byte{[]byte(long)}, longestReason) == withheld) != shows {
 			t.Errorf("%q shows %q: %t", text, long, !shows)
 		}
 	}
 	for value, shows := range map[string]bool{"qw!": false, "qwe!": true, "qwer!": true} {
-		if (shown("a"+value+"b", [][]byte{[]byte(value)}, longestReason) == withheld) != shows {
+		if (withholdValues("a"+value+"b", [][]byte{[]byte(value)}, longestReason) == withheld) != shows {
 			t.Errorf("%q is shown within a word: %t", value, !shows)
 		}
 	}

@@ -97,7 +97,7 @@ func (c *resp) read(depth int) (any, error) {
 	case '+':
 		return text, nil
 	case '-':
-		return nil, redisError(shown(digestForm.ReplaceAllLiteralString(text, "…"), nil, longestReason))
+		return nil, redisError(withholdValues(digestForm.ReplaceAllLiteralString(text, "…"), nil, longestReason))
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {

@@ -146,7 +146,7 @@ func reason(said []byte, v versions.Version) string {
 			values = append(values, part.Bytes())
 		}
 	}
-	return shown(string(said), values, longestReason)
+	return withholdValues(string(said), values, longestReason)
 }
 
 // sign returns the HMAC-SHA-256 of a message, in hex.

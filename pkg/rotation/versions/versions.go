@@ -248,7 +248,7 @@ func (d *Document) sends() string {
 
 // ContainsLastStepOf reports whether d contains the last step of other.
 func (d *Document) ContainsLastStepOf(other *Document) bool {
-	last := other.Log[len(other.Log)-1]
+	last := other.Log[len(other.Log)-1] // each write adds a line
 	return slices.ContainsFunc(d.Log, func(e Entry) bool {
 		return e.At.Equal(last.At) && e.What == last.What && e.Command == last.Command
 	})
@@ -323,14 +323,14 @@ func (d *Document) newest() (id string) {
 // Later reports whether the id a comes after b. Ids that a person chose come before all
 // generated ones.
 func Later(a, b string) bool {
-	if second := isSecond(a); second != isSecond(b) {
-		return second
+	if generated := isGenerated(a); generated != isGenerated(b) {
+		return generated
 	}
 	return a > b
 }
 
-// isSecond reports whether an id has the form of NewID.
-func isSecond(id string) bool {
+// isGenerated reports whether an id has the form of NewID.
+func isGenerated(id string) bool {
 	day, clock, _ := strings.Cut(id, "t")
 	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
 	return len(day) == 8 && len(clock) == 6 && digits(day) && digits(clock)

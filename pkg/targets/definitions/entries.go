@@ -205,14 +205,14 @@ func Describe(node *yaml.Node) string {
 	return fmt.Sprintf("%q", brief.Input(node.Value))
 }
 
-// yamlLine matches the position of the line number in a message of the YAML library.
-var yamlLine = regexp.MustCompile(`^(?:line (\d+): )?(?:found character that cannot start any token|found a tab character)`)
+// tabMessage matches messages of the YAML library about a tab, and finds their line.
+var tabMessage = regexp.MustCompile(`^(?:line (\d+): )?(?:found character that cannot start any token|found a tab character)`)
 
 // YAMLError converts an error of the YAML library for text into one for people. It begins
 // with the line, if known.
 func YAMLError(text []byte, err error) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	if found := yamlLine.FindStringSubmatch(message); found != nil {
+	if found := tabMessage.FindStringSubmatch(message); found != nil {
 		// The library returns the line of the tab, or an earlier line.
 		from, _ := strconv.Atoi(found[1])
 		for i, line := range strings.Split(string(text), "\n") {

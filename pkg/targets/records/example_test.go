@@ -22,12 +22,12 @@ func ExampleLane_ByVariable() {
 }
 
 // A trouble is logged when it begins, hourly, and when it ends.
-func ExampleTrouble_Met() {
+func ExampleTrouble_After() {
 	var trouble records.Trouble
 	now := time.Now()
 	for _, err := range []error{errors.New("no answer"), errors.New("no answer"), nil, nil} {
 		var log bool
-		trouble, log = trouble.Met(err, now)
+		trouble, log = trouble.After(err, now)
 		fmt.Println(err, log)
 	}
 	// Output:

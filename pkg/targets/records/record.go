@@ -26,7 +26,7 @@ type Record struct {
 
 	set  *Set
 	made uint64 // identifies the record among those of its key
-	asks int    // how often callers had asked for the target
+	asks int    // how often callers had asked for the target; see Status.Asked
 }
 
 // Status is the known state of a target. Only the worker that holds the target's key
@@ -168,11 +168,11 @@ type Trouble struct {
 	lines         int    // logged without a minute between them
 }
 
-// Met returns the trouble after err, where nil ends the trouble. log is true if the
+// After returns the trouble after err, where nil ends the trouble. log is true if the
 // trouble must be logged: at its start, at its end, and at each reminder while it lasts.
-// A changed text is also logged, at most three times a minute. It may occur only once: an
-// invalid template is rendered again only after a change.
-func (t Trouble) Met(err error, now time.Time) (after Trouble, log bool) {
+// A changed text is also logged, at most three times a minute. It may come only once,
+// because an invalid template is not rendered again before a change.
+func (t Trouble) After(err error, now time.Time) (after Trouble, log bool) {
 	if err == nil {
 		return Trouble{}, t.Times > 0
 	}

@@ -70,7 +70,7 @@ func (s *Status) derive(before Status, polled, now time.Time) {
 		s.Proven = before.proven(polled) // polls prove nothing from now on
 	}
 	if !errors.Is(s.Err, context.Canceled) { // otherwise the process is stopping
-		s.Trouble, _ = before.Trouble.Met(s.Err, now)
+		s.Trouble, _ = before.Trouble.After(s.Err, now)
 	}
 }
 

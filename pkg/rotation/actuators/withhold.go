@@ -29,10 +29,10 @@ const leastWhole = 4
 // them anyway.
 func public(part string) bool { return slices.Contains([]string{username, "user", "login"}, part) }
 
-// shown returns a text of a service or a program for a log, an Event or a person, in at
+// withholdValues returns a text of a service or a program for a log, an Event or a person, in at
 // most limit bytes. It returns withheld if the text shows a part of a value, however it
 // spells the value.
-func shown(text string, values [][]byte, limit int) string {
+func withholdValues(text string, values [][]byte, limit int) string {
 	for _, value := range values {
 		if shows(text, value) {
 			return withheld
