@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -170,22 +169,15 @@ func scaleName(i int) string { return fmt.Sprintf("s%05d", i) }
 // fill makes the Secrets, and the template of the first of them.
 func (s *side) fill() {
 	s.template("layout", "t", "0")
-	var makers sync.WaitGroup
-	const atOnce = 4
-	for first := range atOnce {
-		makers.Go(func() {
-			for i := first; i < benchSize(s.TB); i += atOnce {
-				id := fmt.Sprintf("app/var%05d", i)
-				s.secret(scaleName(i), map[string]string{"value": id}, func(secret *corev1.Secret) {
-					if i < scaleTemplated {
-						secret.Annotations["conjur.org/conjur-secrets.out"] = "- v: " + id + "\n"
-						secret.Annotations["conjur.org/secret-file-template-configmap.out"] = "layout/t"
-					}
-				})
+	eachAtOnce(benchSize(s.TB), func(i int) {
+		id := fmt.Sprintf("app/var%05d", i)
+		s.secret(scaleName(i), map[string]string{"value": id}, func(secret *corev1.Secret) {
+			if i < scaleTemplated {
+				secret.Annotations["conjur.org/conjur-secrets.out"] = "- v: " + id + "\n"
+				secret.Annotations["conjur.org/secret-file-template-configmap.out"] = "layout/t"
 			}
 		})
-	}
-	makers.Wait()
+	})
 }
 
 // timeFill is from before the start of the process until all Secrets are filled.
