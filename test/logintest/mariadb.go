@@ -44,7 +44,7 @@ func StartMariaDB(t testing.TB, options ...string) *MariaDB {
 		if s.root != nil {
 			err = s.root.Close()
 		}
-		s.Crash()
+		s.daemon.End()
 		if err := errors.Join(err, os.RemoveAll(s.home)); err != nil {
 			t.Error(err)
 		}
@@ -74,14 +74,14 @@ func (s *MariaDB) settle(options []string) (err error) {
 		return err
 	}
 	s.root = sql.OpenDB(connector)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addresses, err := s.daemon.Addresses(1)
 	if err != nil {
 		return err
 	}
-	s.Addr, s.CA = l.Addr().String(), filepath.Join(s.home, "ca.crt")
+	s.Addr, s.CA = addresses[0], filepath.Join(s.home, "ca.crt")
 	_, port, _ := net.SplitHostPort(s.Addr)
 	certificate, key, authority, err := pgtest.Certificates("127.0.0.1")
-	if err := errors.Join(err, l.Close()); err != nil {
+	if err != nil {
 		return err
 	}
 	files := map[string][]byte{s.CA: authority, filepath.Join(s.home, "own.crt"): certificate, filepath.Join(s.home, "own.key"): key}

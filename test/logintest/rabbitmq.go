@@ -36,7 +36,7 @@ func StartRabbitMQ(t testing.TB, lines ...string) *RabbitMQ {
 	t.Helper()
 	s := &RabbitMQ{}
 	t.Cleanup(func() {
-		s.Crash()
+		s.daemon.End()
 		if err := os.RemoveAll(s.home); err != nil {
 			t.Error(err)
 		}
@@ -70,15 +70,13 @@ func (s *RabbitMQ) settle(lines []string) (err error) {
 	if s.home, err = os.MkdirTemp("", "rabbitmq"); err != nil {
 		return err
 	}
-	var addresses, ports [6]string
-	for i := range addresses {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		defer l.Close() // so that all are different
-		addresses[i] = l.Addr().String()
-		_, ports[i], _ = net.SplitHostPort(addresses[i])
+	addresses, err := s.daemon.Addresses(6)
+	if err != nil {
+		return err
+	}
+	var ports [6]string
+	for i, address := range addresses {
+		_, ports[i], _ = net.SplitHostPort(address)
 	}
 	s.Addr, s.TLSAddr, s.PlainAPI, s.API = addresses[0], addresses[1], "http://"+addresses[2], "https://"+addresses[3]
 	s.epmd, s.nodes, s.CA = ports[4], ports[5], filepath.Join(s.home, "ca.crt")
@@ -111,7 +109,7 @@ func (s *RabbitMQ) begin() error {
 		return err
 	}
 	defer log.Close()
-	cmd := s.shell(`epmd -port $ERL_EPMD_PORT -address 127.0.0.1 & rabbitmq-server -noinput & read -r _; kill -KILL 0`)
+	cmd := s.shell(`epmd -port $ERL_EPMD_PORT -address 127.0.0.1 & exec 3<&0; { read -r _ <&3; kill -KILL 0; } & rabbitmq-server -noinput; kill -KILL 0`)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdout, cmd.Stderr = log, log
 	err = s.daemon.Begin(cmd, func() error {

@@ -34,7 +34,7 @@ func StartRedis(t testing.TB, options ...string) *Redis {
 	t.Helper()
 	s := &Redis{}
 	t.Cleanup(func() {
-		s.Crash()
+		s.daemon.End()
 		if err := os.RemoveAll(s.home); err != nil {
 			t.Error(err)
 		}
@@ -60,15 +60,13 @@ func (s *Redis) settle(options []string) (err error) {
 	if err := os.Symlink(program, server); err != nil {
 		return err
 	}
-	var addresses, ports [2]string
-	for i := range addresses {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		defer l.Close() // so that both are different
-		addresses[i] = l.Addr().String()
-		_, ports[i], _ = net.SplitHostPort(addresses[i])
+	addresses, err := s.daemon.Addresses(2)
+	if err != nil {
+		return err
+	}
+	var ports [2]string
+	for i, address := range addresses {
+		_, ports[i], _ = net.SplitHostPort(address)
 	}
 	s.Addr, s.TLSAddr = addresses[0], addresses[1]
 	s.CA, s.ACLFile = filepath.Join(s.home, "ca.crt"), filepath.Join(s.home, "acl", "users.acl")

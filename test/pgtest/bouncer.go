@@ -7,9 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
+
+	"github.com/secretsync/syncer/test/proctest"
 )
 
 // Bouncer starts a PgBouncer in front of the server, and returns its address as host:port.
@@ -24,12 +24,13 @@ func (s *Server) Bouncer(t testing.TB, settings string, logins ...string) (addre
 			t.Fatal("no PgBouncer is installed; install it, such as by test/pgtest/install.sh")
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	daemon := &proctest.Daemon{}
+	t.Cleanup(daemon.End)
+	addresses, err := daemon.Addresses(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address = l.Addr().String()
-	_ = l.Close()
+	address = addresses[0]
 	_, port, _ := net.SplitHostPort(address)
 	home, err := os.MkdirTemp(s.home, "bouncer")
 	if err != nil {
@@ -52,28 +53,19 @@ func (s *Server) Bouncer(t testing.TB, settings string, logins ...string) (addre
 	}
 	cmd := s.command("", config)
 	cmd.Path = program
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	var said strings.Builder
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	err = daemon.Begin(proctest.Tie(cmd, "KILL"), func() error {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = conn.Close()
-			return address
 		}
-		if time.Now().After(deadline) {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			t.Fatalf("PgBouncer does not start: %v\n%s", err, said.String())
-		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("PgBouncer: %v\n%s", err, said.String())
 	}
+	return address
 }
 
 func exists(path string) bool {

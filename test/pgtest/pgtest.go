@@ -88,14 +88,11 @@ func (s *Server) settle() (err error) {
 	if s.home, err = os.MkdirTemp("", "pgtest"); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addresses, err := s.daemon.Addresses(1)
 	if err != nil {
 		return err
 	}
-	s.Addr = l.Addr().String()
-	if err := l.Close(); err != nil {
-		return err
-	}
+	s.Addr = addresses[0]
 	s.host, s.port, _ = net.SplitHostPort(s.Addr)
 	s.Socket = s.home + ":" + s.port
 	s.CA = filepath.Join(s.home, "ca.crt")
@@ -166,7 +163,7 @@ func (s *Server) logPath() string { return filepath.Join(s.home, "log") }
 
 // Stop ends the server and removes what it kept.
 func (s *Server) Stop() error {
-	s.daemon.Crash()
+	s.daemon.End()
 	return os.RemoveAll(s.home)
 }
 

@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(Main(m, &server)) }
 
 // What was committed is there after a crash.
 func TestServerComesBackAfterACrash(t *testing.T) {
-	server.Query(t, "postgres", "CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
+	server.Query(t, "postgres", "DROP TABLE IF EXISTS kept; CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
 	server.Crash()
 	if _, err := server.query("postgres", "SELECT 1"); err == nil {
 		t.Error("it answers after its end")
