@@ -88,7 +88,8 @@ func (e *Effective) add(path string, value any) {
 	e.members[i].value.(*Effective).add(rest, value)
 }
 
-// NewEffective makes an Effective from a Config, section by section.
+// NewEffective makes an Effective from a Config, section by section. The Config is as it
+// was loaded, without ForgetTexts.
 func NewEffective(cfg *Config) Effective {
 	var e Effective
 	e.addSettings(section(""), cfg)
@@ -229,6 +230,9 @@ func effectiveTargets(cfg *Config) []Effective {
 	}
 	return list
 }
+
+// ForgetTexts frees the memory that only NewEffective needs.
+func (cfg *Config) ForgetTexts() { cfg.said = values{} }
 
 // addSaid adds the values that sources have for the settings of a table.
 func (e *Effective) addSaid(table []setting, of item) {

@@ -269,6 +269,7 @@ func (s *Process) load(before *config.Config) (*config.Config, error) {
 	case err != nil:
 		s.log.Error("The settings of some targets are not valid; all others are kept in sync", zap.Int("problems", len(problemsOf(err))))
 	}
+	cfg.ForgetTexts()
 	if s.options.LogFormat == "" { // fixed for the life of the process
 		s.options.LogFormat = cfg.Log.Format
 		var err error

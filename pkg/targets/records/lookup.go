@@ -2,6 +2,7 @@ package records
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 
@@ -33,7 +34,7 @@ func (s *Set) ByVariable(id string) (all []Record) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, l := range s.lanes {
-		for key := range l.byVariable[id] {
+		for key := range l.byVariable[id].all() {
 			all = append(all, s.copy(s.records[key]))
 		}
 	}
@@ -72,13 +73,13 @@ func (s *Set) Showing(set string) (all []Record) {
 	defer s.mu.RUnlock()
 	keys := s.shown.union(set, partlyRead)
 	for _, l := range s.lanes {
-		keys = slices.AppendSeq(keys, maps.Keys(l.byVariable[set]))
+		keys = slices.AppendSeq(keys, l.byVariable[set].all())
 	}
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
 		r := s.records[key]
 		_, is := r.status.Sets[set]
-		if r.spec.Secret != nil && (is || r.status.Version == "" && s.shown[partlyRead][key] ||
+		if r.spec.Secret != nil && (is || r.status.Version == "" && s.shown[partlyRead].has(key) ||
 			slices.ContainsFunc(r.spec.Parts(), func(part *targets.Target) bool { return slices.ContainsFunc(part.Entries, shows) })) {
 			all = append(all, s.copy(r))
 		}
@@ -130,36 +131,58 @@ func (l *Lane) ByConfigMap(places ...targets.ConfigMapKey) []targets.Key {
 }
 
 // index finds targets by their dependencies.
-type index[K comparable] map[K]map[targets.Key]bool
+type index[K comparable] map[K]keys
+
+// keys are the targets under one name. Most names have one target, which needs no map.
+type keys struct {
+	one  targets.Key          // the only key; empty: see more
+	more map[targets.Key]bool // at least two keys, or nil
+}
+
+func (k keys) has(key targets.Key) bool { return k.more[key] || key != "" && key == k.one }
+
+// all returns the keys in any order.
+func (k keys) all() iter.Seq[targets.Key] {
+	if k.one == "" {
+		return maps.Keys(k.more)
+	}
+	return slices.Values([]targets.Key{k.one})
+}
 
 // union lists the keys under the names, each once, in order.
 func (x index[K]) union(names ...K) []targets.Key {
 	var keys []targets.Key
 	for _, name := range names {
-		keys = slices.AppendSeq(keys, maps.Keys(x[name]))
+		keys = slices.AppendSeq(keys, x[name].all())
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// set adds a key under a name, or removes it. It reports whether the name is new or
-// removed.
+// set adds a key, which is not empty, under a name, or removes it. It reports whether the
+// name is new or removed.
 func (x index[K]) set(name K, key targets.Key, there bool) (changed bool) {
-	keys := x[name]
+	k, known := x[name]
 	switch {
-	case keys[key] == there:
+	case k.has(key) == there:
 		return false
-	case !there:
-		delete(keys, key)
-	case keys == nil:
-		x[name] = map[targets.Key]bool{key: true}
+	case !known:
+		x[name] = keys{one: key}
 		return true
-	default:
-		keys[key] = true
-	}
-	if len(keys) == 0 {
+	case !there && k.one == key:
 		delete(x, name)
 		return true
+	case !there && len(k.more) == 2:
+		delete(k.more, key)
+		for left := range k.more {
+			x[name] = keys{one: left}
+		}
+	case !there:
+		delete(k.more, key)
+	case k.more == nil:
+		x[name] = keys{more: map[targets.Key]bool{k.one: true, key: true}}
+	default:
+		k.more[key] = true
 	}
 	return false
 }

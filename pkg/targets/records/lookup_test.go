@@ -2,6 +2,8 @@ package records
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -242,4 +244,31 @@ func TestASecretThatShowsASetIsFound(t *testing.T) {
 	settle(func(s *Status) { s.Sets = map[string]targets.DeliveredSet{"jwt": {Step: 2}} })
 	s.Delete(key)
 	check("deleted", false)
+}
+
+// TestIndexAgreesWithSets: one key, several keys, and the way back are like a set of keys.
+func TestIndexAgreesWithSets(t *testing.T) {
+	x, model := index[int]{}, map[int]map[targets.Key]bool{}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		name, key, there := random.IntN(3), targets.Key(string(rune('a'+random.IntN(4)))), random.IntN(2) == 0
+		was := len(model[name]) > 0
+		if model[name] == nil {
+			model[name] = map[targets.Key]bool{}
+		}
+		if there {
+			model[name][key] = true
+		} else {
+			delete(model[name], key)
+		}
+		if changed, want := x.set(name, key, there), was != (len(model[name]) > 0); changed != want {
+			t.Fatalf("set(%d, %s, %v) = %v with %v before", name, key, there, changed, was)
+		}
+		if got, want := x.union(name), slices.Sorted(maps.Keys(model[name])); !slices.Equal(got, want) || x[name].has(key) != there {
+			t.Fatalf("after set(%d, %s, %v): %q, want %q", name, key, there, got, want)
+		}
+		if _, named := x[name]; named != (len(model[name]) > 0) {
+			t.Fatalf("a name without targets is in the index")
+		}
+	}
 }
