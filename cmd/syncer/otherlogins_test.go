@@ -41,8 +41,6 @@ func TestTheSetOfRabbitMQOnItsPage(t *testing.T) {
 func TestTheSetOfRedisOnItsPage(t *testing.T) {
 	const title = "## Redis and Valkey"
 	cache := logintest.StartRedis(t)
-	for line := range strings.Lines(strings.TrimSpace(findBlock(t, title, "sh"))) {
-		cache.Run(t, strings.Fields(strings.ReplaceAll(line, ">…", ">pw"))...)
-	}
+	cache.Paste(t, strings.ReplaceAll(findBlock(t, title, "sh"), ">…", ">pw"))
 	rotateSection(t, title, "cache-0.shop:6379, cache-1.shop:6379", cache.TLSAddr, "/etc/syncer/cache-ca/ca.crt", cache.CA, "cache-admin", "db-admin")
 }

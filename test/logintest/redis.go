@@ -137,8 +137,20 @@ func (s *Redis) Run(t testing.TB, command ...string) string {
 	return answer
 }
 
-func (s *Redis) run(command ...string) (string, error) {
-	out, err := exec.Command("redis-cli", append([]string{"-e", "-s", s.socket()}, command...)...).CombinedOutput()
+// Paste runs lines as someone who pastes them into redis-cli.
+func (s *Redis) Paste(t testing.TB, lines string) {
+	t.Helper()
+	if answer, err := s.cli(lines); err != nil {
+		t.Fatalf("%s: %v: %s", lines, err, answer)
+	}
+}
+
+func (s *Redis) run(command ...string) (string, error) { return s.cli("", command...) }
+
+func (s *Redis) cli(input string, command ...string) (string, error) {
+	cmd := exec.Command("redis-cli", append([]string{"-e", "-s", s.socket()}, command...)...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
 	answer := strings.TrimSpace(string(out))
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, answer)

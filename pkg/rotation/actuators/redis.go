@@ -72,7 +72,7 @@ func (u aclUser) cannot(name string) error {
 	case name == "default":
 		return errors.New(`programs and replicas that send no username are the user default, and requirepass removes all passwords of it but one; give the programs another user`)
 	case u.nopass:
-		return fmt.Errorf("it accepts any password; when all programs send one, run: ACL SETUSER %s resetpass", name)
+		return fmt.Errorf("it accepts any password; when all programs send one, run: %s resetpass", setUser(name))
 	}
 	return nil
 }
@@ -146,7 +146,16 @@ func (r *Redis) setPasswords(ctx context.Context, place, user string, was accoun
 const noACLFile = "not configured to use an ACL file"
 
 func creation(user string) string {
-	return "ACL SETUSER " + user + " on ~* &* +@all -@admin -@dangerous"
+	return setUser(user) + " on ~* &* +@all -@admin -@dangerous"
+}
+
+// setUser is the start of a command for redis-cli, which takes a quote in a name for the
+// begin of a quoted text.
+func setUser(user string) string {
+	if strings.ContainsAny(user, `"'\`) {
+		user = strconv.Quote(user)
+	}
+	return "ACL SETUSER " + user
 }
 
 // verify logs in at every address.

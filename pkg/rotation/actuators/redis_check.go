@@ -44,7 +44,7 @@ type redisNode struct {
 func (r *Redis) findObstacles(ctx context.Context, users []string, endSessions bool) (problems []error) {
 	nodes := map[string]redisNode{} // by their run
 	for _, address := range r.Addresses {
-		found := logIn(r.logIn).guess(ctx, []string{address}, users, "if its users have nopass, run: ACL SETUSER "+users[0]+" resetpass")
+		found := logIn(r.logIn).guess(ctx, []string{address}, users, "if its users have nopass, run: "+setUser(users[0])+" resetpass")
 		problems = append(problems, found...)
 		if slices.ContainsFunc(found, unreachable) {
 			continue
@@ -73,7 +73,7 @@ func (r *Redis) findObstacles(ctx context.Context, users []string, endSessions b
 func (c *resp) inspectServer(user string, endSessions bool) (problems []error, node redisNode, err error) {
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if missing := c.missing(redisRights(user, endSessions)); len(missing) > 0 {
-		wrong("%s lacks rights: ACL SETUSER %s %s", c.username, c.username, strings.Join(missing, " "))
+		wrong("%s lacks rights: %s %s", c.username, setUser(c.username), strings.Join(missing, " "))
 		return problems, node, nil
 	}
 	u, err := c.user(user)
@@ -83,7 +83,7 @@ func (c *resp) inspectServer(user string, endSessions bool) (problems []error, n
 	if err := u.cannot(user); err != nil {
 		wrong("user %s: %w", user, err)
 	} else if !u.on {
-		wrong("user %s is off: ACL SETUSER %s on", user, user)
+		wrong("user %s is off: %s on", user, setUser(user))
 	}
 	answer, err := c.do("CONFIG", "GET", "aclfile")
 	if err == nil && slices.Equal(texts(answer), []string{"aclfile", ""}) {

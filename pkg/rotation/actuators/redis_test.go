@@ -396,3 +396,20 @@ func TestRedisDefaultUser(t *testing.T) {
 		}
 	}
 }
+
+// TestAQuoteInANameOfRedis is quoted in the commands that are shown.
+func TestAQuoteInANameOfRedis(t *testing.T) {
+	c := newCache(t, 0)
+	for _, user := range []string{`o'brien`, `"o"`, `o\b`, `o"\'b`} {
+		c.User = user
+		_, command, named := strings.Cut(fmt.Sprint(c.Check(t.Context(), c.doc)), "create it: ")
+		command, _, _ = strings.Cut(command, ", with")
+		if !named {
+			t.Fatalf("no command is shown for %s", user)
+		}
+		c.servers[0].Paste(t, command)
+		for _, err := range c.Check(t.Context(), c.doc) {
+			t.Errorf("after %s: %v", command, err)
+		}
+	}
+}
