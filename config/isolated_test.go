@@ -121,7 +121,7 @@ func TestReloadKeepsWhatIsInvalid(t *testing.T) {
 	before := dict{"conjur-secrets.x": "- a", "secret-file-format.x": "json"}
 	for name, c := range map[string]struct {
 		before, after dict
-		want          string // :: path of each target; "" if nothing may change
+		want          string // path of each target; "" if nothing may change
 	}{
 		"format":                {before, dict{"secret-file-format.x": "toml"}, "h.yaml x.json"},
 		"a slip":                {before, dict{"secret-file-format.x": "", "secret-file-formt.x": "json"}, "h.yaml x.json"},

@@ -24,7 +24,7 @@ func TestEachSyncIsTraced(t *testing.T) {
 	eventually(t, "two writes of db", func() bool { return len(p.Lines("Target written", "file/db")) == 2 })
 	p.Stop()
 
-	steps := map[string]int{} // :: name and id of the sync's span → how many
+	steps := map[string]int{} // name and id of the sync's span → how many
 	for _, name := range []string{"fetch", "render", "read", "write"} {
 		for _, span := range collector.Spans(name) {
 			steps[name+string(span.GetParentSpanId())]++

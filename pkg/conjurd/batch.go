@@ -79,7 +79,7 @@ type batch struct {
 	ids    []string // as requested
 	encode bool     // return values in base64
 
-	values    map[string][]byte // :: id → value
+	values    map[string][]byte // id → value
 	forbidden []string          // exist, but the caller may not read them
 	missing   []string          // do not exist, in request order
 	unset     []string          // have no value, in the order of ids

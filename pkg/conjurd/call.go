@@ -23,7 +23,7 @@ type call struct {
 	r     *http.Request
 	w     http.ResponseWriter
 	id    string            // of the request; the answer repeats it
-	vars  map[string]string // :: name in the route's pattern → decoded part of the path
+	vars  map[string]string // name in the route's pattern → decoded part of the path
 	query url.Values
 
 	// From a verified token; empty on routes that need none.

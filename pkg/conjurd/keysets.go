@@ -30,7 +30,7 @@ type keySets struct {
 	now func() time.Time
 
 	mu   sync.Mutex
-	sets map[string]*keySet // :: URI and CA → keys
+	sets map[string]*keySet // URI and CA → keys
 }
 
 // keySet is the cached state of one set.

@@ -102,7 +102,7 @@ type Server struct {
 	audit *auditLog
 	gate  *throttle
 	jwks  *keySets
-	keys  map[string]accountKey // :: key id → key
+	keys  map[string]accountKey // key id → key
 	// loading has one slot, because one policy load runs at a time.
 	loading chan struct{}
 	// hashing has few slots for password comparisons, which are slow on purpose. It

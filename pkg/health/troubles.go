@@ -19,7 +19,7 @@ type Troubles struct {
 	log *zap.Logger
 
 	mu      sync.Mutex
-	present map[string]trouble // :: subject → its trouble
+	present map[string]trouble // subject → its trouble
 }
 
 type trouble struct {

@@ -23,7 +23,7 @@ import (
 type cluster struct {
 	mu        sync.Mutex
 	templates map[targets.Workload]targets.PodTemplate
-	revisions map[string]notify.Revision     // :: namespace/name → its revision
+	revisions map[string]notify.Revision     // namespace/name → its revision
 	pods      map[targets.Workload]time.Time // when the oldest Pod was created; none: no Pods
 	failure   error                          // of every call
 	during    func()                         // called with every call

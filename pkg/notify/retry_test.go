@@ -27,7 +27,7 @@ func away(t *testing.T, dir string) (back func()) {
 // retries has an application retry, and checks how that went.
 func retries(t *testing.T, a *app, want map[string]bool) {
 	t.Helper()
-	went := map[string]bool{} // :: subject → well
+	went := map[string]bool{} // subject → well
 	done := a.Retry(t.Context(), func(subject string, err error) { went[subject] = err == nil })
 	left := false
 	for subject, well := range want {

@@ -200,7 +200,7 @@ func (a *Command) amend(cfg *config.Config) error {
 	if cfg.InPlace.Enabled {
 		fail("exec", "a restart in place restarts the container of the command too; switch restart-app-in-place off")
 	}
-	owner := map[string]string{} // :: variable → the group that sets it
+	owner := map[string]string{} // variable → the group that sets it
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(a.Groups))) {
 		i := slices.IndexFunc(cfg.Targets, func(t *targets.Target) bool { return t.Key == targets.FileKey(group) })
 		if i < 0 {

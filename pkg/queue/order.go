@@ -20,7 +20,7 @@ type order struct {
 	costly      map[targets.Key]bool
 	next        []targets.Key  // the chosen key, which Pop returns; at most one
 	free        int            // workers in Take
-	held        map[string]int // :: namespace → its keys that workers hold
+	held        map[string]int // namespace → its keys that workers hold
 }
 
 func newOrder() *order {

@@ -150,7 +150,7 @@ func checkPaths(format targets.Format, entries []targets.Entry) error {
 	fail := func(e targets.Entry, fault string) {
 		errs = append(errs, fmt.Errorf("alias %q: %s", brief.Input(e.Alias), fault))
 	}
-	owner := map[string]string{} // :: path → alias of its entry
+	owner := map[string]string{} // path → alias of its entry
 	for _, e := range entries {
 		if (e.Path != "" || e.Mode != 0) && format != targets.FormatDirectory {
 			fail(e, fmt.Sprintf("it has a path or a mode, and format %s makes one file of all; use format directory, or remove them", format))

@@ -130,8 +130,8 @@ func percentile(times []time.Duration, share float64) float64 {
 // following is a watch of the labelled Secrets of a world.
 type following struct {
 	events watch.Interface
-	data   map[string]map[string]string // :: Secret → its data, as last seen
-	at     map[string]time.Time         // :: Secret → when that was
+	data   map[string]map[string]string // Secret → its data, as last seen
+	at     map[string]time.Time         // Secret → when that was
 }
 
 // follow watches the Secrets of a namespace, "" for all, that a selector matches.

@@ -24,7 +24,7 @@ type stall struct {
 	gate
 	mu       sync.Mutex
 	resource string         // whose next write begins the stall; "" once it has begun
-	late     map[string]int // :: write that was held → status of its answer, 0 before that
+	late     map[string]int // write that was held → status of its answer, 0 before that
 }
 
 // stalling makes all later processes use a network to the API server that can stall.

@@ -129,7 +129,7 @@ func (j *judge) removing(t *targets.Target) {
 // writing checks a write. Variables may get new values between the two halves of a refused
 // batch.
 func (j *judge) writing(t *targets.Target, whole []byte) {
-	var values map[string]string // :: alias → value
+	var values map[string]string // alias → value
 	if err := json.Unmarshal(whole, &values); err != nil {
 		j.history.Errorf("%s is to hold %q: %v", t.Key, whole, err)
 	}

@@ -41,7 +41,7 @@ type truth struct {
 	ended   time.Time       // the time of that answer
 	found   time.Time       // when it was last answered with a value
 	lost    bool            // it disappeared, and was not answered with a value since
-	lives   map[string]life // :: value → when the variable had it
+	lives   map[string]life // value → when the variable had it
 }
 
 // life is the period in which a variable had a value. Without an end, the variable still has

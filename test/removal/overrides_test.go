@@ -66,7 +66,7 @@ func (j *judge) mayFall(key targets.Key, e targets.Entry, now time.Time) bool {
 	if own == nil {
 		return true
 	}
-	var values map[string]string // :: alias → value
+	var values map[string]string // alias → value
 	_ = json.Unmarshal([]byte(j.history.sink.whole(key)), &values)
 	value := values[e.Alias]
 	_, has := own.lives[value]

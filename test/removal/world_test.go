@@ -54,7 +54,7 @@ type world struct {
 	server *server
 	dest   destination
 	key    string
-	values map[string]string // :: variable → the value it has
+	values map[string]string // variable → the value it has
 	all    []string          // that were ever set
 
 	set    records.Lane

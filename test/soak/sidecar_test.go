@@ -158,7 +158,7 @@ func (p *pod) current() error {
 // if a file is torn, or missing although it must exist.
 func (p *pod) read() (end func()) {
 	stopping, failed := make(chan struct{}), map[string]bool{}
-	whole := map[string]string{} // :: file → the content checked last
+	whole := map[string]string{} // file → the content checked last
 	var readers []reader
 	for _, f := range p.files {
 		readers = append(readers, p.reader(f))

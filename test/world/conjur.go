@@ -22,7 +22,7 @@ type Conjur struct {
 	Server   *conjurdtest.Server
 	Env      map[string]string // of a process that logs in as the host
 	Host     string            // to which variables are permitted
-	Value    map[string]string // :: variable → its value
+	Value    map[string]string // variable → its value
 	Canaries []string          // texts that no output may hold
 }
 

@@ -17,9 +17,9 @@ const branch = "syncer-conformance"
 type suite struct {
 	target Target
 	client *http.Client
-	keys   map[string]string    // :: login → API key
-	tokens map[string]string    // :: login → Authorization header
-	asked  map[string]time.Time // :: login → time of the token request
+	keys   map[string]string    // login → API key
+	tokens map[string]string    // login → Authorization header
+	asked  map[string]time.Time // login → time of the token request
 	now    func() time.Time
 }
 

@@ -60,9 +60,9 @@ type Witnesses struct {
 
 	mu        sync.Mutex
 	earlier   map[targets.Key]map[string]targets.DeliveredSet // not yet delivered by this process
-	counts    map[string]map[targets.Key]bool                 // :: set → Secrets that counted last
-	unread    map[string]time.Time                            // :: namespace → unreadable since
-	overSince map[string]time.Time                            // :: namespace → too full since
+	counts    map[string]map[targets.Key]bool                 // set → Secrets that counted last
+	unread    map[string]time.Time                            // namespace → unreadable since
+	overSince map[string]time.Time                            // namespace → too full since
 	rights    map[access]right
 }
 

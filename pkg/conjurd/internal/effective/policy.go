@@ -48,9 +48,9 @@ var kindOrder = []string{"user", "policy", "variable", "webservice", "host", "la
 type writer struct {
 	tx       *store.Tx
 	account  string
-	visible  map[string]bool         // :: full name of an object → true
-	children map[string][]policy.Ref // :: policy id, "" for root → contents, by kind and id
-	dashed   map[string]string       // :: policy id in users' names → policy id
+	visible  map[string]bool         // full name of an object → true
+	children map[string][]policy.Ref // policy id, "" for root → contents, by kind and id
+	dashed   map[string]string       // policy id in users' names → policy id
 }
 
 func newWriter(tx *store.Tx, roles store.Roles, account string) *writer {

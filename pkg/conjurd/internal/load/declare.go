@@ -74,7 +74,7 @@ func (l *loader) own(rec policy.Record, o *store.Object, fresh bool) error {
 // annotate adds the annotations of the text. If the mode permits changes, it also
 // changes annotations that the branch created.
 func (l *loader) annotate(o *store.Object, as []policy.Annotation) {
-	at := map[string]int{} // :: name → position
+	at := map[string]int{} // name → position
 	for i, have := range o.Annotations {
 		at[have.Name] = i
 	}

@@ -19,8 +19,8 @@ type Item struct {
 	Type        string              `json:"type"`
 	Owner       string              `json:"owner"`
 	Policy      *string             `json:"policy"`
-	Permissions map[string][]string `json:"permissions,omitzero"` // :: privilege → resources; for roles
-	Permitted   map[string][]string `json:"permitted,omitzero"`   // :: privilege → roles; not for roles
+	Permissions map[string][]string `json:"permissions,omitzero"` // privilege → resources; for roles
+	Permitted   map[string][]string `json:"permitted,omitzero"`   // privilege → roles; not for roles
 	Annotations map[string]string   `json:"annotations"`
 	*RoleItem
 	hidden bool // from the caller, who sees only that there is one

@@ -64,8 +64,8 @@ var tags = []string{
 // share is one object. It is declared once, with the id of its first occurrence.
 type parser struct {
 	out    *Statements
-	owners map[Ref]Ref           // :: declared object → its owner
-	paths  map[*yaml.Node]string // :: record or reference → its id relative to its policy
+	owners map[Ref]Ref           // declared object → its owner
+	paths  map[*yaml.Node]string // record or reference → its id relative to its policy
 	seen   map[*yaml.Node]bool   // statements
 	items  int
 }

@@ -45,7 +45,7 @@ type Key struct {
 	id  string
 	// verified holds the claims of tokens whose signature was right, so that a token that
 	// is used often is verified once. The least recently used ones are forgotten.
-	verified *lru.Cache // :: Token → Claims
+	verified *lru.Cache // Token → Claims
 }
 
 // NewKey returns a Key that signs with k. If k is nil, it generates one.

@@ -18,7 +18,7 @@ type bucket struct {
 	*bbolt.Bucket
 	tx      *Tx
 	name    string
-	waiting map[string]*[]byte // :: key → value, nil to delete it; nil in a reading transaction
+	waiting map[string]*[]byte // key → value, nil to delete it; nil in a reading transaction
 	// put lists the keys that were put, and may have been deleted since. The first
 	// sorted ones are in order.
 	put    []string

@@ -34,7 +34,7 @@ type walk struct {
 	pageSize int64
 	pages    uint64
 	root     uint64
-	seen     []bool // :: page → whether it is in use
+	seen     []bool // page → whether it is in use
 }
 
 const (
