@@ -89,17 +89,19 @@ type batch struct {
 func (b *batch) readValues() error {
 	b.values = make(map[string][]byte, len(b.ids))
 	for _, id := range b.ids {
-		o, err := b.tx.Object(id)
-		if err != nil {
-			return err
-		}
-		switch {
-		case o == nil:
+		if !b.tx.Exists(id) {
 			b.missing = append(b.missing, id)
 			continue
-		case !b.tx.Allowed(b.roles, "execute", id, o):
-			b.forbidden = append(b.forbidden, id)
-			continue
+		}
+		if !b.tx.Permitted(b.roles, "execute", id) {
+			o, err := b.tx.Object(id)
+			if err != nil {
+				return err
+			}
+			if !b.roles[o.Owner] {
+				b.forbidden = append(b.forbidden, id)
+				continue
+			}
 		}
 		value, version, err := b.tx.Value(id)
 		if err != nil {

@@ -123,6 +123,9 @@ func newAuditLog(w io.Writer) *auditLog {
 // decided records whether role was allowed to perform the operation on a resource.
 // thing is "" if the operation concerns the role itself.
 func (a *auditLog) decided(c *call, operation, role, thing string, allowed bool) {
+	if !a.log.Enabled(c.ctx(), slog.LevelInfo) {
+		return
+	}
 	attrs := []any{"operation", operation, "role", role, "allowed", allowed, "client_ip", c.clientIP().String(), "request_id", c.id}
 	if thing != "" {
 		attrs = append(attrs, "id", thing)

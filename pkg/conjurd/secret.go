@@ -52,14 +52,17 @@ func (s *Server) snapshot(c *call, f func(*store.Tx, store.Roles) (reply, error)
 func (s *Server) getSecret(c *call) reply {
 	id := string(policy.MakeRef(c.account(), "variable", c.vars["id"]))
 	return s.snapshot(c, func(tx *store.Tx, roles store.Roles) (reply, error) {
-		o, err := tx.Object(id)
-		if err != nil {
-			return reply{}, err
+		allowed := tx.Exists(id) && tx.Permitted(roles, "execute", id)
+		if !allowed { // except to its owner
+			o, err := tx.Object(id)
+			if err != nil {
+				return reply{}, err
+			}
+			if o == nil || !tx.Visible(roles, id, o) {
+				return emptyOrMissing(id), nil
+			}
+			allowed = roles[o.Owner]
 		}
-		if o == nil || !tx.Visible(roles, id, o) {
-			return emptyOrMissing(id), nil
-		}
-		allowed := tx.Allowed(roles, "execute", id, o)
 		s.audit.decided(c, "fetch", c.role, id, allowed)
 		if !allowed {
 			return forbidden(c), nil
@@ -71,7 +74,8 @@ func (s *Server) getSecret(c *call) reply {
 		if err != nil || value == nil {
 			return emptyOrMissing(id), err
 		}
-		return secretReply(value, o), nil
+		kind, err := tx.Annotation(id, "conjur/mime_type")
+		return secretReply(value, kind), err
 	})
 }
 
@@ -91,8 +95,7 @@ func (s *Server) wanted(c *call, tx *store.Tx, id string) ([]byte, error) {
 	return tx.Version(id, uint64(n)) // versions of 0 and below never exist
 }
 
-func secretReply(value []byte, o *store.Object) reply {
-	kind := o.Annotation("conjur/mime_type")
+func secretReply(value []byte, kind string) reply {
 	if kind == "" {
 		kind = typeBytes
 	}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/lru"
+
 	"github.com/secretsync/syncer/pkg/conjurd/internal/load"
 	"github.com/secretsync/syncer/pkg/conjurd/internal/policy"
 	"github.com/secretsync/syncer/pkg/conjurd/internal/slosilo"
@@ -103,6 +105,8 @@ type Server struct {
 	gate  *throttle
 	jwks  *keySets
 	keys  map[string]accountKey // key id → key
+	// verified holds tokens that were verified. The least recently used ones are forgotten.
+	verified *lru.Cache // token in base64 → verified
 	// loading has one slot, because one policy load runs at a time.
 	loading chan struct{}
 	// hashing has few slots for password comparisons, which are slow on purpose. It
@@ -119,7 +123,7 @@ type accountKey struct {
 // Open opens the data and creates the account if necessary. It starts nothing: see
 // Serve and Handler.
 func Open(o Options) (_ *Server, err error) {
-	s := &Server{opt: o, loading: make(chan struct{}, 1), hashing: make(chan struct{}, 2)}
+	s := &Server{opt: o, loading: make(chan struct{}, 1), hashing: make(chan struct{}, 2), verified: lru.New(mostVerified)}
 	if s.opt.Now == nil {
 		s.opt.Now = time.Now
 	}

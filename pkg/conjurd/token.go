@@ -23,12 +23,10 @@ func (s *Server) identify(c *call) (reply, bool) {
 		}
 		return refusal(http.StatusUnauthorized, body), false
 	}
-	token, err := slosilo.Parse(encoded)
-	if err != nil {
-		return refusal(http.StatusUnauthorized, "Malformed authorization token"), false
-	}
-	account, claims, err := s.verify(token)
+	account, claims, err := s.verify(encoded)
 	switch {
+	case errors.Is(err, slosilo.ErrMalformed):
+		return refusal(http.StatusUnauthorized, "Malformed authorization token"), false
 	case errors.Is(err, slosilo.ErrClaims):
 		return refusal(http.StatusUnauthorized, "token contains unrecognized claims"), false
 	case err != nil:
@@ -57,8 +55,32 @@ func tokenOf(r *http.Request) (string, bool) {
 	return rest[:end], true
 }
 
-// verify verifies the token and returns its account.
-func (s *Server) verify(t *slosilo.Token) (string, slosilo.Claims, error) {
+// verified is a token whose signature was right.
+type verified struct {
+	account string
+	claims  slosilo.Claims
+}
+
+const (
+	// mostVerified bounds the verified tokens that a server remembers.
+	mostVerified = 4096
+	// longestVerified bounds each of them in bytes. A token has about 1 KiB, but spaces
+	// in it may make it longer.
+	longestVerified = 2 << 10
+)
+
+// verify verifies a token in base64. It returns the account and the token's claims. A token
+// that is used often is parsed and its signature checked once.
+func (s *Server) verify(encoded string) (string, slosilo.Claims, error) {
+	if v, ok := s.verified.Get(encoded); ok {
+		v := v.(verified)
+		claims, err := v.claims.At(s.now())
+		return v.account, claims, err
+	}
+	t, err := slosilo.Parse(encoded)
+	if err != nil {
+		return "", slosilo.Claims{}, err
+	}
 	id, err := t.KeyID()
 	if err != nil {
 		return "", slosilo.Claims{}, err
@@ -68,6 +90,9 @@ func (s *Server) verify(t *slosilo.Token) (string, slosilo.Claims, error) {
 		return "", slosilo.Claims{}, slosilo.ErrInvalid
 	}
 	claims, err := k.key.Verify(t, s.now())
+	if err == nil && len(encoded) <= longestVerified {
+		s.verified.Add(strings.Clone(encoded), verified{k.account, claims})
+	}
 	return k.account, claims, err
 }
 

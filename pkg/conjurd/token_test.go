@@ -1,11 +1,15 @@
 package conjurd
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
+
+	"k8s.io/utils/lru"
 
 	"github.com/secretsync/syncer/pkg/conjurd/internal/slosilo"
 )
@@ -77,13 +81,9 @@ func life(t *testing.T, s *Server, login string) int64 {
 	t.Helper()
 	r := &http.Request{Header: http.Header{"Authorization": {tokenFor(t, s, login)}}}
 	encoded, ok := tokenOf(r)
-	token, err := slosilo.Parse(encoded)
+	_, claims, err := s.verify(encoded)
 	if !ok || err != nil {
-		t.Fatal(err)
-	}
-	_, claims, err := s.verify(token)
-	if err != nil {
-		t.Fatal(err)
+		t.Fatal(ok, err)
 	}
 	return claims.ExpiresAt - claims.IssuedAt
 }
@@ -100,6 +100,70 @@ func TestTokenExpiresByTheServersClock(t *testing.T) {
 	now = now.Add(1)
 	if w := send(t, s, who); w.Code != 401 || w.Body.String() != "Unauthorized: Invalid token" {
 		t.Errorf("after its end: status %d", w.Code)
+	}
+}
+
+func TestVerifiedTokensAreRememberedUpToABound(t *testing.T) {
+	s := open(t, Options{})
+	s.verified = lru.New(2)
+	encoded := func() string {
+		encoded, _ := tokenOf(&http.Request{Header: http.Header{"Authorization": {tokenFor(t, s, "admin")}}})
+		return encoded
+	}
+	token := encoded()
+	for range 3 {
+		for _, good := range []string{token, encoded()} {
+			if account, claims, err := s.verify(good); account != "dev" || claims.Subject != "admin" || err != nil {
+				t.Fatal(account, claims, err)
+			}
+		}
+		if _, ok := s.verified.Get(token); !ok {
+			t.Fatal("the token that was used last but one is not remembered")
+		}
+	}
+	if n := s.verified.Len(); n != 2 {
+		t.Errorf("%d tokens are remembered", n)
+	}
+	forged := encoded()
+	raw, err := base64.StdEncoding.DecodeString(forged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[bytes.Index(raw, []byte(`"signature":"`))+len(`"signature":"`)] ^= 1
+	forged = base64.StdEncoding.EncodeToString(raw)
+	if _, _, err := s.verify(forged); !errors.Is(err, slosilo.ErrInvalid) {
+		t.Errorf("a forged token: %v", err)
+	}
+	if _, ok := s.verified.Get(forged); ok {
+		t.Error("a forged token is remembered")
+	}
+}
+
+func TestLongTokensAreNotRemembered(t *testing.T) {
+	s := open(t, Options{})
+	encoded, _ := tokenOf(&http.Request{Header: http.Header{"Authorization": {tokenFor(t, s, "admin")}}})
+	raw, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := base64.StdEncoding.DecodedLen(longestVerified) / 3 * 3
+	for _, c := range []struct {
+		length     int // in base64
+		remembered bool
+	}{
+		{longestVerified - 4, true}, {longestVerified, true}, {longestVerified + 4, false},
+	} {
+		spaces := bytes.Repeat([]byte(" "), bound+(c.length-longestVerified)/4*3-len(raw))
+		long := base64.StdEncoding.EncodeToString(append(bytes.Clone(raw), spaces...))
+		if len(long) != c.length {
+			t.Fatalf("%d characters instead of %d", len(long), c.length)
+		}
+		if _, _, err := s.verify(long); err != nil {
+			t.Errorf("with %d characters: %v", c.length, err)
+		}
+		if _, ok := s.verified.Get(long); ok != c.remembered {
+			t.Errorf("with %d characters, remembered: %t", c.length, ok)
+		}
 	}
 }
 

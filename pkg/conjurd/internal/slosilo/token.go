@@ -17,8 +17,6 @@ import (
 	"net/netip"
 	"strings"
 	"time"
-
-	"k8s.io/utils/lru"
 )
 
 // Errors of Parse and Verify.
@@ -36,16 +34,10 @@ const (
 	noExpiryLife = 8 * time.Minute
 )
 
-// mostVerified bounds the verified tokens that a Key remembers. One takes about 1 KiB.
-const mostVerified = 4096
-
 // Key signs an account's tokens.
 type Key struct {
 	rsa *rsa.PrivateKey
 	id  string
-	// verified holds the claims of tokens whose signature was right, so that a token that
-	// is used often is verified once. The least recently used ones are forgotten.
-	verified *lru.Cache // Token → Claims
 }
 
 // NewKey returns a Key that signs with k. If k is nil, it generates one.
@@ -70,7 +62,7 @@ func ParseKey(der []byte) (*Key, error) {
 
 func wrap(k *rsa.PrivateKey) *Key {
 	sum := sha256.Sum256(x509.MarshalPKCS1PublicKey(&k.PublicKey))
-	return &Key{k, hex.EncodeToString(sum[:]), lru.New(mostVerified)}
+	return &Key{k, hex.EncodeToString(sum[:])}
 }
 
 // Marshal returns the private key as DER, for storage.
@@ -163,17 +155,11 @@ func (t *Token) KeyID() (string, error) {
 // Verify checks the signature and that the token is valid at now. It returns the
 // token's claims. The caller must check the client's address.
 func (k *Key) Verify(t *Token, now time.Time) (Claims, error) {
-	if c, ok := k.verified.Get(*t); ok {
-		return c.(Claims).at(now)
-	}
 	c, err := k.open(t)
 	if err != nil {
 		return Claims{}, err
 	}
-	if c, err = c.at(now); err == nil {
-		k.verified.Add(*t, c)
-	}
-	return c, err
+	return c.At(now)
 }
 
 // open checks the signature and returns the claims that it covers.
@@ -199,8 +185,8 @@ func (k *Key) open(t *Token) (Claims, error) {
 	return c, nil
 }
 
-// at returns the claims, or an error if they name nobody or are not valid at that time.
-func (c Claims) at(now time.Time) (Claims, error) {
+// At returns the claims, or ErrInvalid if they name nobody or are not valid at that time.
+func (c Claims) At(now time.Time) (Claims, error) {
 	if c.Subject == "" || !c.goodAt(now) {
 		return Claims{}, ErrInvalid
 	}

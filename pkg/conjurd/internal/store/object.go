@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -44,6 +45,19 @@ func (t *Tx) Object(id string) (*Object, error) {
 		return nil, err
 	}
 	return &o, nil
+}
+
+// Annotation returns the text of the object's annotation with the name, or "" if there is
+// none. It decodes only objects that contain the name, which JSON must not escape.
+func (t *Tx) Annotation(id, name string) (string, error) {
+	if !bytes.Contains(t.objects.Get([]byte(id)), []byte(name)) {
+		return "", nil
+	}
+	o, err := t.Object(id)
+	if o == nil || err != nil {
+		return "", err
+	}
+	return o.Annotation(name), nil
 }
 
 // Exists reports whether the object exists, without decoding it.

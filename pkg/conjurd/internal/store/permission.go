@@ -53,9 +53,12 @@ func (t *Tx) PrivilegesOf(role string) []Permission {
 // Allowed reports whether the roles have the privilege on the resource o: by
 // permission or as its owner.
 func (t *Tx) Allowed(roles Roles, privilege, resource string, o *Object) bool {
-	if roles[o.Owner] {
-		return true
-	}
+	return roles[o.Owner] || t.Permitted(roles, privilege, resource)
+}
+
+// Permitted reports whether the roles have the privilege on the resource by permission.
+// Unlike Allowed, it needs no decoded object.
+func (t *Tx) Permitted(roles Roles, privilege, resource string) bool {
 	for role := range scan(t.permissions, prefix(resource, privilege)) {
 		if roles[role] {
 			return true
