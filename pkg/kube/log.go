@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,34 +19,39 @@ func RouteLogs(log *zap.Logger) { klog.SetLogger(newLogger(log)) }
 
 // sink is a logr.LogSink that writes to zap. The library's informational lines matter
 // only for debugging. Its errors are usually also returned to a caller that reports them.
-// Therefore they become warnings, and the same one appears once a minute.
-type sink struct{ log *zap.Logger }
+// Therefore they become warnings, and the same one appears once a minute. Only the first
+// line creates the logger, because its sampler takes 448 KiB.
+type sink struct{ log func() *zap.Logger }
 
 func newLogger(log *zap.Logger) klog.Logger {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	log = log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
-	}), zap.WithCaller(false), zap.AddStacktrace(zapcore.InvalidLevel))
-	return logr.New(sink{log})
+	return logr.New(sink{sync.OnceValue(func() *zap.Logger {
+		return log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+			return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+		}), zap.WithCaller(false), zap.AddStacktrace(zapcore.InvalidLevel))
+	})})
 }
 
 func (s sink) Init(logr.RuntimeInfo) {}
 
 func (s sink) Enabled(level int) bool {
-	return level == 0 && s.log.Core().Enabled(zapcore.DebugLevel)
+	return level == 0 && s.log().Core().Enabled(zapcore.DebugLevel)
 }
 
 func (s sink) Info(_ int, message string, pairs ...any) {
-	s.log.Debug("Kubernetes client: "+message, harmless(pairs)...)
+	s.log().Debug("Kubernetes client: "+message, harmless(pairs)...)
 }
 
 func (s sink) Error(err error, message string, pairs ...any) {
-	s.log.Warn("Kubernetes client: "+message, append(harmless(pairs), zap.Error(err))...)
+	s.log().Warn("Kubernetes client: "+message, append(harmless(pairs), zap.Error(err))...)
 }
 
-func (s sink) WithValues(pairs ...any) logr.LogSink { return sink{s.log.With(harmless(pairs)...)} }
+func (s sink) WithValues(pairs ...any) logr.LogSink {
+	fields := harmless(pairs)
+	return sink{sync.OnceValue(func() *zap.Logger { return s.log().With(fields...) })}
+}
 
 func (s sink) WithName(string) logr.LogSink { return s }
 
