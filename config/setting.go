@@ -102,7 +102,8 @@ var (
 
 // settingsOf lists the settings of a struct, and of its nested structs that are not
 // settings themselves.
-func settingsOf(t reflect.Type) (table []setting) {
+func settingsOf(t reflect.Type) []setting {
+	table := make([]setting, 0, t.NumField())
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if _, ok := f.Tag.Lookup("name"); ok {
@@ -117,9 +118,11 @@ func settingsOf(t reflect.Type) (table []setting) {
 // settingsWithin lists the settings of a struct field. The tag only names another tag,
 // and restricts the list to the settings that have it. That tag contains their default,
 // and only the configuration file may set them.
-func settingsWithin(f reflect.StructField) (table []setting) {
+func settingsWithin(f reflect.StructField) []setting {
 	only := f.Tag.Get("only")
-	for _, s := range settingsOf(f.Type) {
+	all := settingsOf(f.Type)
+	table := all[:0]
+	for _, s := range all {
 		_, ok := s.tag.Lookup(only)
 		if only != "" && !ok {
 			continue
@@ -137,42 +140,56 @@ func settingsWithin(f reflect.StructField) (table []setting) {
 }
 
 func newSetting(f reflect.StructField) setting {
-	tags := tagsOf(f.Tag)
-	is := strings.Fields(tags["is"])
+	tags := appendTags(make(tags, 0, 16), f.Tag)
+	is := strings.Fields(tags.text("is"))
 	s := setting{
-		name: tags["name"], annotation: tags["annotation"], env: tags["env"], kind: kindOf(f.Type, tags),
-		scope: scopeNamed(tags["scope"]), section: tags["section"], tag: f.Tag,
-		field: cmp.Or(tags["in"], strings.TrimPrefix(f.Name, "_")),
-		noun:  tags["noun"], allowed: strings.Fields(tags["allowed"]), truth: tags["true"],
-		def: tags["default"], follows: marked(tags["follows"]),
+		name: tags.text("name"), annotation: tags.text("annotation"), env: tags.text("env"), kind: kindOf(f.Type, tags),
+		scope: scopeNamed(tags.text("scope")), section: tags.text("section"), tag: f.Tag,
+		field: cmp.Or(tags.text("in"), strings.TrimPrefix(f.Name, "_")),
+		noun:  tags.text("noun"), allowed: strings.Fields(tags.text("allowed")), truth: tags.text("true"),
+		def: tags.text("default"), follows: marked(tags.text("follows")),
 		short: slices.Contains(is, "short"), lenient: slices.Contains(is, "lenient"), required: slices.Contains(is, "required"),
 		envOnly: slices.Contains(is, "envOnly"), credential: slices.Contains(is, "credential"), later: slices.Contains(is, "later"),
 	}
-	s.min, _ = strconv.Atoi(tags["min"])
-	s.max, _ = strconv.Atoi(tags["max"])
-	s.least, _ = time.ParseDuration(tags["least"])
+	s.min, _ = strconv.Atoi(cmp.Or(tags.text("min"), "0"))
+	s.max, _ = strconv.Atoi(cmp.Or(tags.text("max"), "0"))
+	s.least, _ = time.ParseDuration(cmp.Or(tags.text("least"), "0"))
 	switch s.kind {
 	case kindSecrets, kindItems, kindMap, kindObject:
 		of := f.Type
 		for of.Kind() != reflect.Struct {
 			of = of.Elem()
 		}
-		without := tags["without"]
+		without := tags.text("without")
 		s.items = slices.DeleteFunc(settingsOf(of), func(s setting) bool { return s.name == without })
 	}
 	return s
 }
 
-// tagsOf parses all tags of a field at once, which reflect does not.
-func tagsOf(tag reflect.StructTag) map[string]string {
-	tags := map[string]string{}
+// tags are the names and texts of a field's tags. At a start, a map for each field would
+// cost more than the search.
+type tags [][2]string
+
+// text returns the text of a tag, or "" without it.
+func (all tags) text(name string) string {
+	for _, tag := range all {
+		if tag[0] == name {
+			return tag[1]
+		}
+	}
+	return ""
+}
+
+// appendTags parses all tags of a field at once, which reflect does not.
+func appendTags(all tags, tag reflect.StructTag) tags {
 	for rest := string(tag); ; {
 		name, quoted, _ := strings.Cut(rest, ":")
 		text, err := strconv.QuotedPrefix(quoted)
 		if err != nil {
-			return tags
+			return all
 		}
-		tags[strings.TrimSpace(name)], _ = strconv.Unquote(text)
+		unquoted, _ := strconv.Unquote(text)
+		all = append(all, [2]string{strings.TrimSpace(name), unquoted})
 		rest = quoted[len(text):]
 	}
 }
@@ -181,11 +198,11 @@ func tagsOf(tag reflect.StructTag) map[string]string {
 func marked(words string) string { return strings.ReplaceAll(words, `"`, "`") }
 
 // kindOf returns the kind from a tag, or otherwise from the field's type.
-func kindOf(t reflect.Type, tags map[string]string) kind {
+func kindOf(t reflect.Type, tags tags) kind {
 	switch {
-	case tags["kind"] != "":
-		return kind(tags["kind"])
-	case tags["allowed"] != "":
+	case tags.text("kind") != "":
+		return kind(tags.text("kind"))
+	case tags.text("allowed") != "":
 		return kindChoice
 	case t == reflect.TypeFor[time.Duration]():
 		return kindDuration
