@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
@@ -156,10 +156,10 @@ func checkSignal(text string) error {
 }
 
 // userName is the form that both POSIX and useradd accept.
-var userName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9._-]*\$?$`)
+var userName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9._-]*\$?$`)
 
 func checkUser(text string) error {
-	if n, err := strconv.ParseUint(text, 10, 32); err == nil && n < math.MaxUint32 || userName.MatchString(text) {
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil && n < math.MaxUint32 || userName().MatchString(text) {
 		return nil
 	}
 	return fmt.Errorf("%.200q is neither a user's number nor a name", text)

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/render"
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
@@ -279,18 +279,18 @@ func (l *loader) loadTimeout(it item, set *RotatedSet) {
 const notOfTheForm = "address %d is not of the form host:port"
 
 // databaseForm leaves out the parameters of a connection URL, which may contain a password.
-var databaseForm = regexp.MustCompile(`^[^?@\s]([^?@]*[^?@\s])?$`)
+var databaseForm = lazyregexp.New(`^[^?@\s]([^?@]*[^?@\s])?$`)
 
 var (
-	hostForm   = regexp.MustCompile(`^(\[[0-9A-Fa-f:.%a-z]+\]|[^@:/\s]+)$`)
-	folderForm = regexp.MustCompile(`^/[^@:]+$`) // of a socket
+	hostForm   = lazyregexp.New(`^(\[[0-9A-Fa-f:.%a-z]+\]|[^@:/\s]+)$`)
+	folderForm = lazyregexp.New(`^/[^@:]+$`) // of a socket
 )
 
 // isServer reports whether a text is a host and a port. The host may be a folder if
 // folders is true.
 func isServer(text string, folders bool) bool {
 	at := max(strings.LastIndex(text, ":"), 0)
-	return isPort(strings.TrimPrefix(text[at:], ":")) && (hostForm.MatchString(text[:at]) || folders && folderForm.MatchString(text[:at]))
+	return isPort(strings.TrimPrefix(text[at:], ":")) && (hostForm().MatchString(text[:at]) || folders && folderForm().MatchString(text[:at]))
 }
 
 // checkActuator makes the checks that the form of a setting does not imply.
@@ -353,7 +353,7 @@ func (l *loader) checkAddresses(of *RotatedSet, val value, addresses []string, m
 		if more != "" {
 			host, database = cutDatabase(address)
 		}
-		if !isServer(host, of.PostgreSQL != nil) || !databaseForm.MatchString(database) {
+		if !isServer(host, of.PostgreSQL != nil) || !databaseForm().MatchString(database) {
 			l.fail(val.key, notOfTheForm+more, i+1)
 		}
 	}

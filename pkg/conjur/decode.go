@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -341,11 +341,11 @@ func decodeList(header http.Header, body []byte, prefix string, most int) (Page,
 	return page, nil
 }
 
-var codeForm = regexp.MustCompile(`\bCONJ[0-9]{5}[A-Z]\b`)
+var codeForm = lazyregexp.New(`\bCONJ[0-9]{5}[A-Z]\b`)
 
 // messageCode returns Conjur's message code in an error's body. No other part of a
 // body is ever shown.
-func messageCode(body []byte) string { return string(codeForm.Find(body)) }
+func messageCode(body []byte) string { return string(codeForm().Find(body)) }
 
 // isSentValue reports whether the answer about one variable has the form in which
 // Conjur sends a value. The body itself has no format. Conjur sends a value as a

@@ -3,10 +3,11 @@ package conjur
 import (
 	"hash/maphash"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/secretsync/syncer/internal/lazyregexp"
 )
 
 // A cache on the way may ignore Cache-Control and repeat an answer. Such an answer says
@@ -52,11 +53,11 @@ func (s *replays) sign(r *reply) string {
 	return ""
 }
 
-var hit = regexp.MustCompile(`(?i)\b(hit|stale|updating)\b`)
+var hit = lazyregexp.New(`(?i)\b(hit|stale|updating)\b`)
 
 func saysHit(header http.Header) bool {
 	for name, values := range header {
-		if strings.Contains(name, "Cache") && name != "Cache-Control" && hit.MatchString(strings.Join(values, ",")) {
+		if strings.Contains(name, "Cache") && name != "Cache-Control" && hit().MatchString(strings.Join(values, ",")) {
 			return true
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -117,7 +117,7 @@ func (c *Client) Set(ctx context.Context, id string, value secret.Value) error {
 	return nil
 }
 
-var refusalCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
+var refusalCode = lazyregexp.New(`^[a-z_]{1,40}$`)
 
 // decodeRefusals reads the reasons of a refusal. It returns none if the body has
 // another format.
@@ -134,7 +134,7 @@ func decodeRefusals(body []byte) map[string]string {
 	}
 	codes := map[string]string{}
 	for _, v := range answer.Error.Details.Variables {
-		if !refusalCode.MatchString(v.Code) {
+		if !refusalCode().MatchString(v.Code) {
 			v.Code = "refused"
 		}
 		codes[v.ID] = v.Code

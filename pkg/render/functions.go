@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/secretsync/syncer/internal/lazyregexp"
 )
 
 // function is a function that templates can use. Its result depends only on its
@@ -224,11 +225,11 @@ var replacements = sync.OnceValue(func() map[string]string {
 })
 
 // undefinedFunction matches the parser's message for an unknown function.
-var undefinedFunction = regexp.MustCompile(`function "(\w+)" not defined$`)
+var undefinedFunction = lazyregexp.New(`function "(\w+)" not defined$`)
 
 // withReplacement adds to the parser's error what to use instead of an unknown function.
 func withReplacement(err error) error {
-	if found := undefinedFunction.FindStringSubmatch(err.Error()); found != nil {
+	if found := undefinedFunction().FindStringSubmatch(err.Error()); found != nil {
 		if use := replacements()[found[1]]; use != "" {
 			return fmt.Errorf("%w; use %s", err, use)
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/secretsync/syncer/internal/lazyregexp"
 )
 
 // regexFunctions search text. An invalid pattern is an error.
@@ -74,12 +76,12 @@ func (r *run) matches(pattern, s string) (re expression, matches int) {
 }
 
 // reference is a reference to a group in a replacement, as regexp.Expand reads it.
-var reference = regexp.MustCompile(`\$(?:\$|(\w+)|\{(\w+)\})`)
+var reference = lazyregexp.New(`\$(?:\$|(\w+)|\{(\w+)\})`)
 
 // checkReferences panics if a replacement refers to a group that the pattern lacks, which
 // would vanish.
 func (e expression) checkReferences(repl string) {
-	for _, found := range reference.FindAllStringSubmatch(repl, -1) {
+	for _, found := range reference().FindAllStringSubmatch(repl, -1) {
 		name := found[1] + found[2]
 		n, err := strconv.Atoi(name)
 		if name != "" && (err == nil && n > e.NumSubexp() || err != nil && e.SubexpIndex(name) < 0) {

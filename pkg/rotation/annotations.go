@@ -3,11 +3,11 @@ package rotation
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/rotation/generate"
 )
@@ -77,13 +77,13 @@ func parseAnnotations(about conjur.Resource) (w wanted, problems []string) {
 	return w, problems
 }
 
-var durationForm = regexp.MustCompile(`^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$`)
+var durationForm = lazyregexp.New(`^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$`)
 
 // parseDuration reads an ISO 8601 duration. A year has 365 days, a month 30.
 func parseDuration(text string) (total time.Duration, ok bool) {
 	const day = 24 * time.Hour
 	const longest = 100 * 365 * day
-	groups := durationForm.FindStringSubmatch(text)
+	groups := durationForm().FindStringSubmatch(text)
 	if groups == nil {
 		return 0, false
 	}

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/targets/definitions"
 )
 
@@ -108,7 +108,7 @@ func decoded(text string) ([]byte, error) {
 func parseYAML(data []byte) (map[string][]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
-		line := yamlLine.FindStringSubmatch(err.Error()) // the rest may quote a value
+		line := yamlLine().FindStringSubmatch(err.Error()) // the rest may quote a value
 		if line == nil {
 			return nil, errors.New("not valid YAML or JSON")
 		}
@@ -138,7 +138,7 @@ func parseYAML(data []byte) (map[string][]byte, error) {
 }
 
 // yamlLine is the position in an error of the YAML parser.
-var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+var yamlLine = lazyregexp.New(`^yaml: line (\d+): `)
 
 // valueOf reads one value of a YAML mapping. The error continues the phrase "the value of
 // x".

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +26,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/secretsync/syncer/internal/certs"
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -44,7 +44,7 @@ const (
 
 // regions matches the regions that Conjur accepts. Their AWS partitions use the
 // domain amazonaws.com.
-var regions = regexp.MustCompile(`^([a-z]{2}(-gov)?-[a-z]+-\d|` + global + `)$`)
+var regions = lazyregexp.New(`^([a-z]{2}(-gov)?-[a-z]+-\d|` + global + `)$`)
 
 // IAM authenticates by a signed request to AWS's Security Token Service. The client
 // does not send that request. Conjur sends it and learns the identity of the
@@ -110,7 +110,7 @@ func (a *IAM) sign(ctx context.Context) (secret.Value, error) {
 // of its signer.
 func identityRequest(region string) (*http.Request, error) {
 	switch {
-	case !regions.MatchString(region) || region[:3] == "cn-":
+	case !regions().MatchString(region) || region[:3] == "cn-":
 		return nil, fmt.Errorf("the region %.40q is not one that Conjur accepts; set AWS_REGION to one below amazonaws.com, such as %s", region, defaultRegion)
 	case region == global:
 		region = "sts"

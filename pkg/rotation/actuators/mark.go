@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/rotation/versions"
 )
 
@@ -37,7 +37,7 @@ const (
 var errStands = errors.New("it stays as it is")
 
 // A mark without the second pair of brackets has no owner, so it belongs to no set.
-var markForm = regexp.MustCompile(`\[syncer version ([A-Za-z0-9_-]+) fence ([A-Za-z0-9_-]+) (accepted|revoking|revoked)\]` +
+var markForm = lazyregexp.New(`\[syncer version ([A-Za-z0-9_-]+) fence ([A-Za-z0-9_-]+) (accepted|revoking|revoked)\]` +
 	`(?: \[of set ("(?:[^"\\]|\\.)*") ([A-Za-z0-9_-]+) since ([0-9TZ:-]+)\])?`)
 
 func markOf(v versions.Version, state string) mark {
@@ -46,7 +46,7 @@ func markOf(v versions.Version, state string) mark {
 
 // readMark returns the mark in a comment; the zero mark if there is none.
 func readMark(comment string) mark {
-	found := markForm.FindStringSubmatch(comment)
+	found := markForm().FindStringSubmatch(comment)
 	if found == nil {
 		return mark{}
 	}
@@ -63,8 +63,8 @@ func (m mark) in(comment string) string {
 	if m.owner.identity != "" {
 		text += fmt.Sprintf(" [of set %s %s since %s]", strconv.Quote(m.owner.set), m.owner.identity, m.owner.since)
 	}
-	if markForm.MatchString(comment) {
-		return markForm.ReplaceAllLiteralString(comment, text)
+	if markForm().MatchString(comment) {
+		return markForm().ReplaceAllLiteralString(comment, text)
 	}
 	return strings.TrimSpace(comment + " " + text)
 }

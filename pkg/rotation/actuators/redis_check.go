@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/secretsync/syncer/internal/lazyregexp"
 )
 
 // redisRights are what the administrator runs, each with its right.
@@ -128,7 +129,7 @@ func (c *resp) missing(rights map[string][]string) (names []string) {
 }
 
 // replicaForm is the value of a line such as "slave0:ip=10.0.0.7,port=6379,state=online".
-var replicaForm = regexp.MustCompile(`^ip=(.*),port=([0-9]+),state=`)
+var replicaForm = lazyregexp.New(`^ip=(.*),port=([0-9]+),state=`)
 
 // notListed names the servers of the same data that are not among the addresses. It
 // compares counts and ids, because a server may know others by different addresses.
@@ -144,7 +145,7 @@ func notListed(nodes []redisNode) (problems []error) {
 			replicas[of]++
 		}
 		for _, value := range node.info {
-			if at := replicaForm.FindStringSubmatch(value); at != nil {
+			if at := replicaForm().FindStringSubmatch(value); at != nil {
 				attached[of] = append(attached[of], net.JoinHostPort(at[1], at[2]))
 			}
 		}

@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"github.com/secretsync/syncer/internal/lazyregexp"
 )
 
 // The largest answer of Redis: a list of ten thousand sessions has 4 MiB.
@@ -85,7 +86,7 @@ func (c *resp) do(args ...string) (any, error) {
 }
 
 // digestForm is a digest of a password. Redis repeats it in some errors.
-var digestForm = regexp.MustCompile(`[0-9a-f]{64}`)
+var digestForm = lazyregexp.New(`[0-9a-f]{64}`)
 
 func (c *resp) read(depth int) (any, error) {
 	line, err := c.in.ReadSlice('\n')
@@ -97,7 +98,7 @@ func (c *resp) read(depth int) (any, error) {
 	case '+':
 		return text, nil
 	case '-':
-		return nil, redisError(withholdValues(digestForm.ReplaceAllLiteralString(text, "…"), nil, longestReason))
+		return nil, redisError(withholdValues(digestForm().ReplaceAllLiteralString(text, "…"), nil, longestReason))
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {

@@ -5,13 +5,13 @@ import (
 	"encoding/hex"
 	"html"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/internal/terminal"
 )
 
@@ -89,11 +89,11 @@ func reduce(text string) string {
 func isNeither(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 // jsonEscape is an escape in a JSON text, or in a string of most languages.
-var jsonEscape = regexp.MustCompile(`\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)`)
+var jsonEscape = lazyregexp.New(`\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)`)
 
 // unescaped returns a text as it is, and as readers of JSON, of URLs and of HTML read it.
 func unescaped(text string) []string {
-	all := []string{text, html.UnescapeString(text), jsonEscape.ReplaceAllStringFunc(text, func(escape string) string {
+	all := []string{text, html.UnescapeString(text), jsonEscape().ReplaceAllStringFunc(text, func(escape string) string {
 		if digits := escape[2:]; digits != "" && (escape[1] == 'u' || escape[1] == 'x') {
 			n, _ := strconv.ParseUint(digits, 16, 32)
 			return string(rune(n))

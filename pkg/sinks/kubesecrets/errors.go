@@ -7,13 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -74,7 +74,7 @@ func (e *unpatchableError) Unwrap() error { return e.error }
 // lackingVerb returns the verb that a role would have to grant. It returns "" if
 // the answer has another reason.
 func lackingVerb(status metav1.Status) string {
-	if found := lacksVerb.FindStringSubmatch(status.Message); found != nil {
+	if found := lacksVerb().FindStringSubmatch(status.Message); found != nil {
 		return found[1]
 	}
 	return ""
@@ -94,8 +94,8 @@ func hasCause(status metav1.Status, field string) bool {
 }
 
 var (
-	lacksVerb = regexp.MustCompile(`cannot ([a-z]+) resource "secrets"`)
-	denier    = regexp.MustCompile(`^admission webhook "[a-z0-9.-]+"|ValidatingAdmissionPolicy '[a-z0-9.-]+'`)
+	lacksVerb = lazyregexp.New(`cannot ([a-z]+) resource "secrets"`)
+	denier    = lazyregexp.New(`^admission webhook "[a-z0-9.-]+"|ValidatingAdmissionPolicy '[a-z0-9.-]+'`)
 )
 
 // explain describes the API server's answer without quoting it.
@@ -113,8 +113,8 @@ func explain(verb string, t *targets.Target, status metav1.Status) string {
 		return fmt.Sprintf("%s: a quota of the namespace %s is used up; raise it, or remove objects", words, t.Secret.Namespace)
 	case status.Code == http.StatusNotFound && status.Details != nil && status.Details.Kind == "namespaces":
 		return fmt.Sprintf("%s: there is no namespace %s; create it, or correct the configuration", words, t.Secret.Namespace)
-	case denier.MatchString(text):
-		return words + ": denied by " + denier.FindString(text)
+	case denier().MatchString(text):
+		return words + ": denied by " + denier().FindString(text)
 	}
 	if fields := faultyFields(status); len(fields) > 0 {
 		words += ": it does not take " + strings.Join(fields, ", ")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -16,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/secretsync/syncer/internal/brief"
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -206,13 +206,13 @@ func Describe(node *yaml.Node) string {
 }
 
 // tabMessage matches messages of the YAML library about a tab, and finds their line.
-var tabMessage = regexp.MustCompile(`^(?:line (\d+): )?(?:found character that cannot start any token|found a tab character)`)
+var tabMessage = lazyregexp.New(`^(?:line (\d+): )?(?:found character that cannot start any token|found a tab character)`)
 
 // YAMLError converts an error of the YAML library for text into one for people. It begins
 // with the line, if known.
 func YAMLError(text []byte, err error) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	if found := tabMessage.FindStringSubmatch(message); found != nil {
+	if found := tabMessage().FindStringSubmatch(message); found != nil {
 		// The library returns the line of the tab, or an earlier line.
 		from, _ := strconv.Atoi(found[1])
 		for i, line := range strings.Split(string(text), "\n") {

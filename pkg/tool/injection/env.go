@@ -3,12 +3,12 @@ package injection
 import (
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -30,7 +30,7 @@ type variable struct {
 }
 
 // variableNames is what Kubernetes accepts both as a name of a variable and as a key of fileKeyRef.
-var variableNames = regexp.MustCompile(`^[-._a-zA-Z][-._a-zA-Z0-9]*$`)
+var variableNames = lazyregexp.New(`^[-._a-zA-Z][-._a-zA-Z0-9]*$`)
 
 func newEnvironment(annotations map[string]string) environment {
 	env := environment{annotations: annotations}
@@ -95,7 +95,7 @@ func (env environment) mistakes() (list []string) {
 		{"list names of environment variables, separated by commas, each once, in conjur.org/inject-env of ", func(group string) bool {
 			of := func(v variable) bool { return v.group == group }
 			return !slices.ContainsFunc(env.variables, of) || slices.ContainsFunc(env.variables, func(v variable) bool {
-				return of(v) && (!variableNames.MatchString(v.name) || env.named(v.name) > 1)
+				return of(v) && (!variableNames().MatchString(v.name) || env.named(v.name) > 1)
 			})
 		}},
 	} {

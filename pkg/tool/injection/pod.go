@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/secretsync/syncer/config"
+	"github.com/secretsync/syncer/internal/lazyregexp"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -118,7 +118,7 @@ func (p *shape) containers() (all []*corev1.Container) {
 
 // wrongFolder reports whether the secrets cannot be mounted at a folder.
 func (s *Sidecar) wrongFolder(folder string) bool {
-	return !folders.MatchString(folder) || len(folder) > 256 || path.Clean(folder) != folder || systemFolders.MatchString(folder) ||
+	return !folders().MatchString(folder) || len(folder) > 256 || path.Clean(folder) != folder || systemFolders().MatchString(folder) ||
 		slices.ContainsFunc(s.Mounts[1:], func(m corev1.VolumeMount) bool {
 			return within(folder, m.MountPath) || within(m.MountPath, folder)
 		})
@@ -128,8 +128,8 @@ func (s *Sidecar) wrongFolder(folder string) bool {
 // certificates, tokens or the state of the system. Most are those of the Filesystem
 // Hierarchy Standard. Of /etc, /home, /opt, /run, /var and the like, subfolders remain.
 var (
-	folders       = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`)
-	systemFolders = regexp.MustCompile(`^/(bin|boot|dev|lib|lib32|lib64|libx32|proc|root|sbin|sys|usr)(/|$)|^/(etc|home|media|mnt|opt|run|srv|tmp|var)$|^/etc/(alternatives|ca-certificates|group|hostname|hosts|kubernetes|ld[.]so[.][a-z.]+|nsswitch[.]conf|pam[.]d|passwd|pki|resolv[.]conf|security|shadow|ssl)(/|$)|^/var/(cache|lib|local|lock|log|opt|run|spool|tmp)$|^(/var)?/run/(lock|secrets)(/|$)`)
+	folders       = lazyregexp.New(`^(/[A-Za-z0-9._-]+)+$`)
+	systemFolders = lazyregexp.New(`^/(bin|boot|dev|lib|lib32|lib64|libx32|proc|root|sbin|sys|usr)(/|$)|^/(etc|home|media|mnt|opt|run|srv|tmp|var)$|^/etc/(alternatives|ca-certificates|group|hostname|hosts|kubernetes|ld[.]so[.][a-z.]+|nsswitch[.]conf|pam[.]d|passwd|pki|resolv[.]conf|security|shadow|ssl)(/|$)|^/var/(cache|lib|local|lock|log|opt|run|spool|tmp)$|^(/var)?/run/(lock|secrets)(/|$)`)
 )
 
 // mistakes lists the errors in the label, the annotations and the user of the Pod.

@@ -3,21 +3,22 @@ package manifest
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/secretsync/syncer/internal/lazyregexp"
 )
 
 // imageName is the form of an image's name. YAML needs no quotes for such a text.
-var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*[A-Za-z0-9]$`)
+var imageName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*[A-Za-z0-9]$`)
 
 // WithImage returns the manifest's texts with another image in the containers, which must
 // be its own. Every other byte stays: comments, order, blank lines and quotes.
 func (m *Manifest) WithImage(image string, containers ...*Container) ([][]byte, error) {
-	if !imageName.MatchString(image) {
+	if !imageName().MatchString(image) {
 		return nil, fmt.Errorf("%q is not the name of an image; write REPOSITORY:TAG", image)
 	}
 	out := make([][]byte, len(m.texts))
@@ -36,7 +37,7 @@ func Join(texts [][]byte) []byte { return bytes.Join(texts, []byte("\n---\n")) }
 
 // formerImage is the Secrets Provider's image with a registry, a version or both. The name
 // alone may also be that of a container.
-var formerImage = regexp.MustCompile(`^([A-Za-z0-9._:-]+/)+secrets-provider-for-k8s([:@][A-Za-z0-9._:-]*)?$|^secrets-provider-for-k8s[:@][A-Za-z0-9._:-]+$`)
+var formerImage = lazyregexp.New(`^([A-Za-z0-9._:-]+/)+secrets-provider-for-k8s([:@][A-Za-z0-9._:-]*)?$|^secrets-provider-for-k8s[:@][A-Za-z0-9._:-]+$`)
 
 // Former lists the places in objects of any kind that still name the Secrets Provider's
 // image, each an *Error.
@@ -48,7 +49,7 @@ func (m *Manifest) Former() (places []error) {
 				what = "a document without a kind, such as values of a chart"
 			}
 			eachScalar(o.node, func(n *yaml.Node) {
-				if formerImage.MatchString(n.Value) {
+				if formerImage().MatchString(n.Value) {
 					places = append(places, &Error{i, fmt.Errorf("line %d: %s still has the image %s; %s", n.Line, what, n.Value, remedy(o.Kind))})
 				}
 			})

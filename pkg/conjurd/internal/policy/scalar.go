@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -18,11 +19,17 @@ type value struct{ text, class string }
 
 const classString = "String"
 
+// lazily returns a function that compiles the pattern when it is first called. A process
+// that parses no policy then needs neither time nor memory for it.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
 // Number formats of the genuine server.
 var (
-	decimal  = regexp.MustCompile(`^[-+]?(0|[1-9][0-9_,]*)$`)
-	radix    = regexp.MustCompile(`^0([0-7_,]+|[xX][0-9a-fA-F]+|b[01_]+)$`)
-	float    = regexp.MustCompile(`^[-+]?[0-9_]*(\.[0-9]+)?([eE][-+][0-9]+)?$`)
+	decimal  = lazily(`^[-+]?(0|[1-9][0-9_,]*)$`)
+	radix    = lazily(`^0([0-7_,]+|[xX][0-9a-fA-F]+|b[01_]+)$`)
+	float    = lazily(`^[-+]?[0-9_]*(\.[0-9]+)?([eE][-+][0-9]+)?$`)
 	noDigits = strings.NewReplacer("_", "", ",", "")
 )
 
@@ -45,12 +52,12 @@ func valueOf(n *yaml.Node) value {
 	if v, ok := words[lower]; ok && slices.Contains([]string{lower, strings.ToUpper(s), capital(lower)}, s) {
 		return v
 	}
-	if decimal.MatchString(s) || radix.MatchString(s) {
+	if decimal().MatchString(s) || radix().MatchString(s) {
 		if i, ok := new(big.Int).SetString(noDigits.Replace(s), 0); ok {
 			return value{i.String(), "Integer"}
 		}
 	}
-	if float.MatchString(s) && strings.ContainsAny(s, ".eE") {
+	if float().MatchString(s) && strings.ContainsAny(s, ".eE") {
 		if f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64); err == nil {
 			return value{floatText(f), "Float"}
 		}
