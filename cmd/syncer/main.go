@@ -40,7 +40,7 @@ func start(root *cobra.Command) int {
 	ctx, stop := signal.NotifyContext(terminated, os.Interrupt)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	root.SetArgs(commandLine(os.Args))
+	setArgs(root, commandLine(os.Args))
 	root.SetIn(interruptible{ctx, os.Stdin})
 	err := root.ExecuteContext(ctx)
 	switch {
@@ -115,9 +115,17 @@ func newCommand() *cobra.Command {
 		if cmd.Args == nil || cmd.HasParent() && cmd.Parent().Name() == "completion" {
 			cmd.Args = checkUsage
 		}
-		addCompletion(cmd)
 	})
 	return root
+}
+
+// setArgs gives a command line to the tree. Completion is added only if a shell asks for
+// it, since it would take a quarter of a millisecond of every start.
+func setArgs(root *cobra.Command, args []string) {
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		eachCommand(root, addCompletion)
+	}
+	root.SetArgs(args)
 }
 
 // eachCommand calls do with a command and all commands below it.

@@ -70,7 +70,7 @@ func told(t *testing.T, input string, args ...string) (out, said string, err err
 	t.Helper()
 	var stdout, stderr strings.Builder
 	root := newCommand()
-	root.SetArgs(args)
+	setArgs(root, args)
 	root.SetIn(strings.NewReader(input))
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)

@@ -53,7 +53,7 @@ func described(cmd *cobra.Command) (all []*cobra.Command) {
 		if !sub.IsAvailableCommand() || sub.Name() == "help" || sub.Name() == "completion" {
 			continue
 		}
-		if sub.Long != "" || sub.HasAvailableFlags() || !sub.HasSubCommands() {
+		if sub.Long != "" || sub.LocalFlags().HasAvailableFlags() || !sub.HasSubCommands() {
 			all = append(all, sub)
 		}
 		all = append(all, described(sub)...)
