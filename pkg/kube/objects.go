@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 )
 
@@ -24,12 +23,6 @@ type (
 	batchV1        struct{ rest.Interface }
 	coordinationV1 struct{ rest.Interface }
 )
-
-// requests sends requests for the objects of one kind in a namespace.
-type requests[T interface {
-	runtime.Object
-	metav1.Object
-}, L runtime.Object] = *gentype.ClientWithList[T, L]
 
 func (g coreV1) Namespaces() requests[*corev1.Namespace, *corev1.NamespaceList] {
 	return of[corev1.Namespace, corev1.NamespaceList](g, "namespaces", "")
@@ -90,13 +83,12 @@ func (g coordinationV1) Leases(namespace string) requests[*coordinationv1.Lease,
 // of returns the requests for objects of type O, with lists of type OL.
 func of[O, OL any, T interface {
 	*O
-	runtime.Object
-	metav1.Object
+	named
 }, L interface {
 	*OL
 	runtime.Object
 }](group rest.Interface, resource, namespace string) requests[T, L] {
-	return gentype.NewClientWithList(resource, group, metav1.ParameterCodec, namespace, func() T { return new(O) }, func() L { return new(OL) })
+	return requests[T, L]{group, resource, namespace, func() T { return new(O) }, func() L { return new(OL) }}
 }
 
 // newScheme returns a scheme with the kinds of these groups.
