@@ -232,7 +232,7 @@ func effectiveTargets(cfg *Config) []Effective {
 }
 
 // ForgetTexts frees the memory that only NewEffective needs.
-func (cfg *Config) ForgetTexts() { cfg.said = values{} }
+func (c *Config) ForgetTexts() { c.said = values{} }
 
 // addSaid adds the values that sources have for the settings of a table.
 func (e *Effective) addSaid(table []setting, of item) {
