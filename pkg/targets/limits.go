@@ -62,5 +62,5 @@ func (t *Target) Refused(why string) *Target {
 
 // TooManyEntries returns the solution for a Secret with too many entries.
 func TooManyEntries(n int) string {
-	return fmt.Sprintf("the Secret would hold %d variables, and may hold %d; divide them among several Secrets", n, MaxEntries)
+	return fmt.Sprintf("the Secret would hold at least %d variables, and may hold %d; divide them among several Secrets", n, MaxEntries)
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // expandAll replaces the entries that stand for all variables by variables with the given
-// ids. In a Kubernetes Secret the alias is the id's DataKey. In a file, where forSecret
+// ids, which are in ascending order, each once. In a Kubernetes Secret the alias is the id's DataKey. In a file, where forSecret
 // is false, it is the id itself.
 //
 // Each alias is given once. Entries that name their variable come first. The holders,
@@ -22,15 +24,15 @@ func expandAll(entries []Entry, ids, holders []string, forSecret bool) (expanded
 		}
 	}
 	held := holding(entries, holders, forSecret)
-	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for _, e := range entries {
 		if !e.All() {
 			expanded = append(expanded, e)
 			continue
 		}
-		for _, id := range ids {
+		first, _ := slices.BinarySearch(ids, e.prefix())
+		for _, id := range ids[first:] {
 			if !e.matches(id) {
-				continue
+				break
 			}
 			alias, fault := aliasOf(id, forSecret, taken)
 			if taken[alias] == id {
@@ -75,8 +77,9 @@ func alreadyNames(alias, variable string) string {
 // holding returns the variable that already has each alias.
 func holding(entries []Entry, holders []string, forSecret bool) map[string]string {
 	held := map[string]string{}
+	wild := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return !e.All() })
 	for _, id := range holders {
-		if !slices.ContainsFunc(entries, func(e Entry) bool { return e.All() && e.matches(id) }) {
+		if !slices.ContainsFunc(wild, func(e Entry) bool { return e.matches(id) }) {
 			continue
 		}
 		if alias, fault := aliasOf(id, forSecret, held); fault == "" {
@@ -87,9 +90,10 @@ func holding(entries []Entry, holders []string, forSecret bool) map[string]strin
 }
 
 // matches reports whether a wildcard entry includes a variable.
-func (e Entry) matches(id string) bool {
-	return strings.HasPrefix(id, strings.TrimSuffix(e.Variable, "*"))
-}
+func (e Entry) matches(id string) bool { return strings.HasPrefix(id, e.prefix()) }
+
+// prefix is what the variables of a wildcard entry begin with.
+func (e Entry) prefix() string { return strings.TrimSuffix(e.Variable, "*") }
 
 // CountEntries returns the number of the target's entries. It includes the entries of a
 // Secret's groups, and the data keys on hold.
@@ -135,8 +139,13 @@ func (t *Target) Templated() bool {
 func (t *Target) Expand(ids []string, holders ...string) *Target {
 	if !t.Wildcard() {
 		none := func(string) bool { return false }
-		return t.ChooseVariables(func(id string) bool { return slices.Contains(ids, id) }, none)
+		return t.ChooseVariables(sets.New(ids...).Has, none)
 	}
+	return t.expand(slices.Compact(slices.Sorted(slices.Values(ids))), holders)
+}
+
+// expand is Expand for a target with a wildcard, and ids in ascending order, each once.
+func (t *Target) expand(ids, holders []string) *Target {
 	expanded := *t
 	if t.Secret == nil {
 		expanded.Entries, _ = expandAll(t.Entries, ids, nil, false) // drop warnings: the precedence is intended
@@ -161,11 +170,13 @@ func (s *Secret) expand(entries []Entry, ids, holders []string) (expanded []Entr
 	for _, key := range s.Hold {
 		taken[key] = "the faulty definition of the data key %q must be corrected first"
 	}
+	n := len(entries) + len(s.Hold)
 	for _, t := range groups {
 		taken[t.Group] = "the group %q already makes the data key"
-		if t.Wildcard() {
-			t = t.Expand(ids)
+		if t.Wildcard() && n <= MaxEntries { // otherwise the Secret is refused, whatever comes
+			t = t.expand(ids, nil)
 		}
+		n += len(t.Entries)
 		s.Groups = append(s.Groups, t)
 	}
 	named := make(map[string]bool, len(entries))

@@ -1,8 +1,10 @@
 package targets
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +58,7 @@ func TestExpandAll(t *testing.T) {
 			[]string{`variable "*" is left out: its data key "." is .`, `begins with ..`, `is that of the map itself`, `longer than 253 bytes`},
 		},
 	} {
-		got, warnings := expandAll(c.entries, c.ids, nil, c.forSecret)
+		got, warnings := expandAll(c.entries, slices.Compact(slices.Sorted(slices.Values(c.ids))), nil, c.forSecret)
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
@@ -114,5 +116,33 @@ func TestVariables(t *testing.T) {
 	target := &Target{Entries: []Entry{{Alias: "k", Variable: "a"}, {Alias: "*", Variable: "app/*"}, {Alias: "l", Variable: "b"}, {Alias: "m", Variable: "a"}}}
 	if got := target.Variables(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("the variables are %q", got)
+	}
+}
+
+// TestManyWildcardsOfOneSecretTakeLittleMemory: the Secret is refused before each of its
+// groups has all variables.
+func TestManyWildcardsOfOneSecretTakeLittleMemory(t *testing.T) {
+	var ids []string
+	for i := range MaxEntries / 2 {
+		ids = append(ids, fmt.Sprint("app/", i))
+	}
+	expand := func(groups int) (made *Target, bytes uint64) {
+		target := &Target{Secret: &Secret{}}
+		for i := range groups {
+			target.Secret.Groups = append(target.Secret.Groups, &Target{Group: fmt.Sprint("g", i), Entries: []Entry{{Alias: "*", Variable: "*"}}})
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		made = target.Expand(ids)
+		runtime.ReadMemStats(&after)
+		return made, after.TotalAlloc - before.TotalAlloc
+	}
+	most, bytes := expand(2)
+	if n := most.CountEntries(); n != MaxEntries || len(most.Secret.Faults) > 0 {
+		t.Fatalf("two groups have %d entries, and the faults %v", n, most.Secret.Faults)
+	}
+	tooMany, more := expand(1000)
+	if len(tooMany.Secret.Faults) == 0 || more > 3*bytes {
+		t.Errorf("1,000 groups take %d bytes, two take %d; the faults are %v", more, bytes, tooMany.Secret.Faults)
 	}
 }
