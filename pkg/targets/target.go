@@ -65,6 +65,7 @@ type Target struct {
 	// Watched are those of Overrides that no entry reads although they are listed. They
 	// had no value for this identity, but may receive one.
 	Watched []string
+	used    map[string]bool // those of Overrides that an entry reads
 }
 
 // Variables lists the ids of the target's variables, each once, in the order of the
@@ -260,16 +261,20 @@ type File struct {
 func (t *Target) ChooseVariables(use, watch func(id string) bool) *Target {
 	settled := *t
 	settled.Entries, settled.Overrides, settled.Watched = slices.Clone(t.Entries), map[string]string{}, nil
+	settled.used = map[string]bool{}
 	for i, e := range t.Entries {
 		if e.Override == "" {
 			continue
 		}
-		settled.Overrides[e.Override] = e.Variable
+		own := e.Override
+		_, seen := settled.Overrides[own]
+		settled.Overrides[own] = e.Variable
 		e.Override = ""
-		switch own := t.Entries[i].Override; {
+		switch {
 		case use(own):
 			e.Variable, e.General = own, e.Variable
-		case watch(own) && !slices.Contains(settled.Watched, own):
+			settled.used[own] = true
+		case !seen && watch(own):
 			settled.Watched = append(settled.Watched, own)
 		}
 		settled.Entries[i] = e
@@ -278,9 +283,7 @@ func (t *Target) ChooseVariables(use, watch func(id string) bool) *Target {
 }
 
 // Uses reports whether an entry reads the node-specific variable now.
-func (t *Target) Uses(override string) bool {
-	return slices.ContainsFunc(t.Entries, func(e Entry) bool { return e.General != "" && e.Variable == override })
-}
+func (t *Target) Uses(override string) bool { return t.used[override] }
 
 // Expiry is the earliest expiry of a certificate in a target, and the variable with the
 // certificate. The zero Expiry means that the target has no certificate.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/variables"
@@ -229,13 +230,14 @@ func (d *draft) members(t *targets.Target, have []string) []string {
 			continue
 		}
 		c := &d.choices[i]
+		gone := sets.New(c.gone...)
 		for id, is := range c.in {
 			in[id] = in[id] || is
 		}
 		for _, id := range have {
 			// The existing content stays, and may hold the variable.
 			_, out := c.out[id]
-			in[id] = in[id] || c.failed || d.want.KeepAll || out && !slices.Contains(c.gone, id)
+			in[id] = in[id] || c.failed || d.want.KeepAll || out && !gone.Has(id)
 		}
 	}
 	maps.DeleteFunc(in, func(_ string, is bool) bool { return !is })

@@ -207,19 +207,14 @@ func firstReasons(errs []error) string {
 func goneOf(key targets.Key, t *targets.Target, answers map[string]variables.Answer) *RevokedError {
 	e := &RevokedError{Key: key}
 	for _, id := range t.Variables() {
-		e.add(id, answers[id])
+		if a := answers[id]; a.Verdict == variables.Gone {
+			e.Variables, e.Errs = append(e.Variables, id), append(e.Errs, a.Err)
+		}
 	}
 	if len(e.Variables) == 0 {
 		return nil
 	}
 	return e
-}
-
-// add adds a variable, if it is gone and not yet listed.
-func (e *RevokedError) add(id string, a variables.Answer) {
-	if a.Verdict == variables.Gone && !slices.Contains(e.Variables, id) {
-		e.Variables, e.Errs = append(e.Variables, id), append(e.Errs, a.Err)
-	}
 }
 
 // unknownOf returns the reasons why variables are neither found nor gone.

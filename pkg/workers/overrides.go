@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/secretsync/syncer/pkg/conjur/variables"
 	"github.com/secretsync/syncer/pkg/secret"
@@ -27,14 +28,14 @@ import (
 // A mere suspicion is enough if the content is known to hold no node-specific value, for
 // example because nothing exists. Otherwise, an unknown answer changes nothing.
 func (s *Syncer) switchVariables(j *job, answers map[string]variables.Answer) (switched bool, err error) {
-	lost, found := map[string]error{}, []string{}
+	lost, found, watched := map[string]error{}, []string{}, sets.New(j.Spec.Watched...)
 	for own := range j.Spec.Overrides {
 		switch a := answers[own]; {
 		case j.Spec.Uses(own):
 			if s.isReplaced(j, own, a) {
 				lost[own] = a.Err
 			}
-		case !j.switched && a.Verdict == variables.Found && slices.Contains(j.Spec.Watched, own):
+		case !j.switched && a.Verdict == variables.Found && watched.Has(own):
 			found = append(found, own)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/sinks"
@@ -55,8 +56,10 @@ func (s *Syncer) reportLeftOut(j *job) {
 // logRemoval logs, in a single line, why something was removed.
 func (s *Syncer) logRemoval(t *targets.Target, d *draft, parts []string) {
 	var variables, proofs []string
+	seen := sets.New[string]()
 	add := func(id string, proof error) {
-		if !slices.Contains(variables, id) {
+		if !seen.Has(id) {
+			seen.Insert(id)
 			variables, proofs = append(variables, id), append(proofs, proof.Error())
 		}
 	}

@@ -110,7 +110,7 @@ func (d *draft) shown(j *job, have sinks.State, parts map[string]secret.Value) m
 			if state.Parts == nil {
 				state.Parts = kept
 			}
-			gone := func(name string) bool { return !slices.Contains(kept, name) }
+			gone := func(name string) bool { _, stays := slices.BinarySearch(kept, name); return !stays }
 			if state.Parts = slices.DeleteFunc(slices.Clone(state.Parts), gone); len(state.Parts) > 0 {
 				states[id] = append(states[id], state)
 			}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/secretsync/syncer/internal/brief"
@@ -55,9 +56,10 @@ func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*s
 	if text := encodeSets(c.Sets); c.Sets != nil && text != live.Annotations[targets.RotationAnnotation] {
 		e.sets = &text
 	}
+	kept, remove := sets.New(c.Kept...), sets.New(c.Remove...)
 	for key, value := range c.Parts {
 		switch there, ok := live.Data[key]; {
-		case !slices.Contains(c.Kept, key):
+		case !kept.Has(key):
 			e.keys[key] = value.Bytes()
 		case ok: // after a conflict, it may be newer than the value in Parts
 			e.keys[key] = there
@@ -69,7 +71,7 @@ func (k *Sink) edit(live *corev1.Secret, t *targets.Target, c sinks.Changes) (*s
 		if _, wanted := c.Parts[key]; wanted {
 			continue
 		}
-		if slices.Contains(c.Remove, key) {
+		if remove.Has(key) {
 			e.removed = append(e.removed, key)
 		} else {
 			e.keys[key] = live.Data[key]

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/secretsync/syncer/internal/brief"
 	"github.com/secretsync/syncer/pkg/targets"
 )
@@ -135,14 +137,18 @@ func ParseNodeSecrets(text string) (NodeSecrets, error) {
 // of all entries.
 func (n NodeSecrets) Of(entries []targets.Entry, base, node string) ([]targets.Entry, error) {
 	var errs []error
+	wanted, there := sets.New(n.Aliases...), sets.New[string]()
+	for _, e := range entries {
+		there.Insert(e.Alias)
+	}
 	for _, alias := range n.Aliases {
-		if !slices.ContainsFunc(entries, func(e targets.Entry) bool { return e.Alias == alias }) {
+		if !there.Has(alias) {
 			errs = append(errs, fmt.Errorf("the group has no alias %q; use one that it has, or true", brief.Input(alias)))
 		}
 	}
 	own := slices.Clone(entries)
 	for i, e := range own {
-		if !n.All && !slices.Contains(n.Aliases, e.Alias) {
+		if !n.All && !wanted.Has(e.Alias) {
 			continue
 		}
 		if e.All() {

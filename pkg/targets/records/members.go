@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -116,10 +118,11 @@ func (l *Lane) expanded(r *record, t *targets.Target, recalled, released []strin
 		return l.overridden(r, t, recalled)
 	}
 	holders := slices.Clone(recalled) // first: only they keep their data keys after a restart
+	left := sets.New(released...)
 	if r.spec != nil {
 		for _, part := range r.spec.Parts() {
 			for _, id := range slices.Sorted(maps.Keys(part.Expanded)) {
-				if !slices.Contains(released, id) {
+				if !left.Has(id) {
 					holders = append(holders, id)
 				}
 			}
@@ -133,9 +136,9 @@ func (l *Lane) expanded(r *record, t *targets.Target, recalled, released []strin
 // fallen. It includes variables that are listed with a value, recalled, or already in the
 // record.
 func (l *Lane) overridden(r *record, t *targets.Target, recalled []string) *targets.Target {
-	listed := func(id string) bool { return l.lists(id) && !l.unset[id] }
+	listed, added := func(id string) bool { return l.lists(id) && !l.unset[id] }, sets.New(recalled...)
 	use := func(id string) bool {
-		there := listed(id) || slices.Contains(recalled, id) || r.spec != nil && r.spec.Uses(id)
+		there := listed(id) || added.Has(id) || r.spec != nil && r.spec.Uses(id)
 		return there && !r.fallen[id]
 	}
 	settled := t.ChooseVariables(use, func(id string) bool { return r.fallen[id] && listed(id) })
