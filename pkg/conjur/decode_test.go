@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,6 +43,18 @@ func TestDecodeBatchGivesEachItsError(t *testing.T) {
 		if err := bad[id]; !errors.Is(err, want) || !strings.Contains(err.Error(), `variable "`+id+`"`) {
 			t.Errorf("%s: %v, want %v", id, bad[id], want)
 		}
+	}
+}
+
+// TestDecodeListNamesTheReaders: variables with the same readers have one text; a reader is
+// the owner or may execute.
+func TestDecodeListNamesTheReaders(t *testing.T) {
+	const body = `[{"id":"dev:variable:a","owner":"o","permissions":[{"privilege":"execute","role":"z"},{"privilege":"execute","role":"b"},{"privilege":"execute","role":"b"}]},` +
+		`{"id":"dev:variable:b","owner":"o","permissions":[{"privilege":"execute","role":"b"},{"privilege":"read","role":"c"},{"privilege":"execute","role":"z"}]},` +
+		`{"id":"dev:variable:c","owner":"o","permissions":[]},{"id":"dev:variable:d","owner":"o"},{"id":"dev:variable:e","permissions":[]}]`
+	page, err := decodeList(jsonHeader(""), []byte(body), ofDev, 5)
+	if want := map[string]string{"a": "o\nb\nz", "b": "o\nb\nz", "c": "o"}; err != nil || !maps.Equal(page.Readers, want) {
+		t.Errorf("%q, %v, want %q", page.Readers, err, want)
 	}
 }
 

@@ -175,3 +175,29 @@ type verified struct {
 }
 
 func (v *verified) Verify(context.Context, versions.Version) error { *v.tried++; return nil }
+
+// TestBoundsOfAPoll: a poll asks if there is at least one variable.
+func TestBoundsOfAPoll(t *testing.T) {
+	t.Parallel()
+	for n := range 3 {
+		changes := &askedChanges{}
+		r := New(Config{Sets: []Plan{{ID: "jwt"}}, Changes: changes})
+		ids := []string{"jwt", "jwt/control"}[:n]
+		r.sets["jwt"].polled.Store(&ids)
+		r.pollSets(t.Context())
+		if len(changes.ids) != n || changes.calls != min(n, 1) {
+			t.Errorf("of %d variables, %d calls ask for %v", n, changes.calls, changes.ids)
+		}
+	}
+}
+
+// askedChanges notes what a poll asks for, and cannot answer.
+type askedChanges struct {
+	calls int
+	ids   []string
+}
+
+func (a *askedChanges) Changed(_ context.Context, ids []string) ([]string, error) {
+	a.calls, a.ids = a.calls+1, ids
+	return nil, errors.New("no answer")
+}
