@@ -27,7 +27,9 @@ func (e *UnknownError) Error() string {
 	if !e.TargetEmpty {
 		return fmt.Sprintf("%s keeps its last state: %s", e.Key, firstReasons(e.Errs))
 	}
-	var missing []string // they hold nothing to remove, so proof does not matter
+	// Without content there is nothing to remove, so a variable without a proof is simply
+	// missing.
+	var missing []string
 	var reasons []error
 	for _, err := range e.Errs {
 		switch e := err.(type) {
@@ -136,35 +138,35 @@ func (e *InvalidError) Error() string {
 
 // Permanent reports whether no retry can fix an error of a Result. Such an error is worth
 // a retry only after something has changed. If several errors were joined, each of them
-// must be permanent. The caller must know whether a retry finds a restored variable
-// before any other event does: revoked says so.
-func Permanent(err error, revoked bool) bool {
+// must be permanent. polled means that a poll detects a restored variable. Then a
+// RevokedError is permanent too.
+func Permanent(err error, polled bool) bool {
 	switch e := err.(type) {
 	case *RenderError, *InvalidError:
 		return true
 	case *RevokedError:
-		return revoked
+		return polled
 	case *UnknownError:
 		return false
 	case interface{ Unwrap() []error }:
 		all := e.Unwrap()
-		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !Permanent(err, revoked) })
+		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !Permanent(err, polled) })
 	}
 	var refused *sinks.RefusedError
 	return errors.As(err, &refused)
 }
 
-// startTime is how long retries may find a variable that the poll would find later. At the
-// start of an application, a missing variable often follows soon.
-const startTime = time.Minute
+// missingRetried is how long a missing variable is retried. Later, only the poll looks for
+// it. When an application is installed, its variables often follow soon.
+const missingRetried = time.Minute
 
-// AwaitsPoll reports whether a Result failed only because Conjur calls variables gone
-// without a proof yet, for some time. A poll reports when that changes, so retries would
-// only cost requests.
+// AwaitsPoll reports whether a Result failed only because variables are missing: Conjur has
+// not returned them for longer than missingRetried, but no proof exists. A poll detects
+// when that changes, so retries would only cost requests.
 func AwaitsPoll(err error) bool {
 	switch e := err.(type) {
 	case *variables.SuspectError:
-		return e.Observations > 0 && time.Since(e.FirstSeen) >= startTime
+		return e.Observations > 0 && time.Since(e.FirstSeen) >= missingRetried
 	case *UnknownError, interface{ Unwrap() []error }:
 		all := e.(interface{ Unwrap() []error }).Unwrap()
 		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !AwaitsPoll(err) })

@@ -2,7 +2,6 @@ package workers
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,9 +11,11 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Work gives keys to a pool and takes them back.
+// Work is the queue of a pool, such as a queue.Queue. Take waits for keys, and returns as
+// many as size answers, or none after ShutDown. Costly says whether a sync of a key takes
+// much work. Done gives a key back.
 type Work interface {
-	Take(share func(waiting int) int) []queue.Item
+	Take(size func(waiting int) int) []queue.Item
 	Costly(key targets.Key, is bool)
 	Done(key targets.Key, err error)
 	ShutDown()
@@ -32,7 +33,7 @@ type PoolConfig struct {
 	// Grace is how long writes may continue after Run's context ends. Reads stop
 	// immediately.
 	Grace time.Duration
-	// Identity is that of the outcomes.
+	// Identity is Outcome.Identity of all outcomes.
 	Identity string
 	// Listener, if not nil, is called with each key that a worker took. It is also called
 	// with each outcome, before the key is given back.
@@ -98,8 +99,8 @@ const (
 	mostKeys  = 100
 )
 
-// costlyWork is the limit of template work for a target that does not count as costly,
-// about ten milliseconds. Common templates need a hundredth of that.
+// costlyWork is the Result.Work above which a target counts as costly; it takes about ten
+// milliseconds. Common templates need a hundredth of that.
 const costlyWork = 1 << 20
 
 // Run works until ctx ends. Then it lets the workers write the content that they have
@@ -146,7 +147,7 @@ func (p *Pool) runWorker(reading, writing context.Context, busy *atomic.Int64) {
 // shut down.
 func (p *Pool) processNext(reading, writing context.Context, busy *atomic.Int64) bool {
 	items := p.Work.Take(func(waiting int) int {
-		idle := max(p.idle()-1, 1) // including this worker, without the one for others
+		idle := max(p.idle()-1, 1) // with this worker, without the one for other namespaces
 		busy.Store(time.Now().UnixNano())
 		return min(max((waiting+idle-1)/idle, leastKeys), mostKeys)
 	})
@@ -201,43 +202,4 @@ func (p *Pool) Overdue() bool {
 		}
 	}
 	return overdue >= p.Workers
-}
-
-// patience is how long a sync may delay those of other namespaces in its share. Usually
-// it takes some milliseconds.
-const patience = time.Second
-
-// inTurn runs the jobs of a share one after the other. If one takes longer than patience,
-// the jobs of other namespaces no longer wait for it. Those of the same namespace still do.
-// inTurn returns when all jobs have ended.
-func inTurn(jobs []*job, run func(*job)) {
-	var slow sync.WaitGroup
-	defer slow.Wait()
-	for len(jobs) > 0 {
-		first := jobs[0]
-		jobs = jobs[1:]
-		isOwn := func(j *job) bool { return j.Spec.Key.Namespace() == first.Spec.Key.Namespace() }
-		isOther := func(j *job) bool { return !isOwn(j) }
-		if !slices.ContainsFunc(jobs, isOther) {
-			run(first) // it delays nobody else
-			continue
-		}
-		ended := make(chan struct{})
-		slow.Go(func() {
-			defer close(ended)
-			run(first)
-		})
-		select {
-		case <-ended:
-		case <-time.After(patience):
-			own := slices.DeleteFunc(slices.Clone(jobs), isOther)
-			slow.Go(func() {
-				<-ended
-				for _, j := range own {
-					run(j)
-				}
-			})
-			jobs = slices.DeleteFunc(slices.Clone(jobs), isOwn)
-		}
-	}
 }
