@@ -60,7 +60,7 @@ type Client struct {
 	pace      *pace
 	pauser    pauser
 	tokens    *tokens
-	replays   *replays
+	replays   *replays // recognizes answers that a cache repeats
 }
 
 // New returns a Client. It checks the whole configuration and reads the CA
@@ -87,7 +87,8 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
-// AwaitRate returns when the rate limit lets a request pass at once.
+// AwaitRate returns when the rate limit lets a request pass at once. Whoever collects
+// variables for a batch calls it before, because more of them may arrive meanwhile.
 func (c *Client) AwaitRate(ctx context.Context) {
 	c.pace.until(ctx, func() bool { return c.pace.all.Tokens() >= 1 })
 }

@@ -13,17 +13,17 @@ const (
 	// pollShare is the share of the rate that polls have a right to, whatever the others
 	// take. It is that of one of two requesters that take turns.
 	pollShare = 0.5
-	// startTime is how long polls have no such right at first. The first fetches
-	// are waited for, and return everything that a poll would find.
-	startTime = 10 * time.Second
+	// pollShareFrom is the age of the client from which polls have that right. Before,
+	// everybody waits for the first fetches, which return all that a poll would find.
+	pollShareFrom = 10 * time.Second
 )
 
 // pace limits the rate of all requests together. Somebody waits for most of them, but not
 // for those of a poll. Polls therefore leave a part of the burst to the others.
 type pace struct {
 	all     *rate.Limiter
-	reserve float64
-	polls   *rate.Limiter // their right
+	reserve float64       // the requests that polls leave to the others
+	polls   *rate.Limiter // the share that polls have a right to
 	start   time.Time
 }
 
@@ -55,7 +55,7 @@ func (p *pace) until(ctx context.Context, isTrue func() bool) {
 
 // spares reports whether a poll may send a request now.
 func (p *pace) spares() bool {
-	return p.all.Tokens() >= p.reserve+1 || time.Since(p.start) >= startTime && p.polls.Allow()
+	return p.all.Tokens() >= p.reserve+1 || time.Since(p.start) >= pollShareFrom && p.polls.Allow()
 }
 
 type pollKey struct{}
