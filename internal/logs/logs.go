@@ -31,6 +31,6 @@ func New(format string, out *Queue) (*zap.Logger, zap.AtomicLevel, error) {
 		return nil, level, fmt.Errorf("--log-format %q is not a format; use text or json", format)
 	}
 	log := zap.New(zapcore.NewCore(newEncoder(config), out, level), zap.ErrorOutput(out))
-	out.logger.Store(log)
+	out.logger.Store(log) // the queue reports dropped lines in the log itself
 	return log, level, nil
 }
