@@ -57,35 +57,42 @@ func (e *InvalidError) Unwrap() []error {
 type report struct {
 	problems, warnings []Problem
 
-	about  []targets.Key            // affected by a failure now; empty: the process
-	faults map[targets.Key][]string // the problems of single targets
-	fatal  bool                     // a problem affects the process
-	// transient leaves a failure to the sync of the target, because it may be corrected
-	// without a change of the configuration.
-	transient bool
+	// affected are the targets that concerning set for the check in progress. Empty means
+	// that its problems affect the whole process.
+	affected []targets.Key
+	faults   map[targets.Key][]string // the problems of single targets; see takeFaults
+	fatal    bool                     // a problem affects the whole process
+	// correctable is set during a check of a template file, which may be corrected without
+	// a change of the configuration. Its problems are reported, but do not count as faults:
+	// the sync of the target finds them again.
+	correctable bool
 }
 
+// fail reports a problem. Unless it is correctable, it becomes a fault of the affected
+// targets, or is fatal if there are none.
 func (r *report) fail(key, format string, args ...any) {
 	p := Problem{key, fmt.Sprintf(format, args...)}
 	r.problems = append(r.problems, p)
-	r.fatal = r.fatal || len(r.about) == 0 && !r.transient
-	for _, target := range r.about {
-		if !r.transient {
-			r.addFaults(target, p.Error())
-		}
+	if r.correctable {
+		return
+	}
+	r.fatal = r.fatal || len(r.affected) == 0
+	for _, target := range r.affected {
+		r.addFaults(target, p.Error())
 	}
 }
 
-// concerning calls check, whose problems concern only these targets. In nested calls, the
-// outer one applies.
+// concerning calls check, whose problems affect only these targets. In nested calls, the
+// keys of the outer one apply.
 func (r *report) concerning(check func(), keys ...targets.Key) {
-	if len(r.about) == 0 {
-		r.about = keys
-		defer func() { r.about = nil }()
+	if len(r.affected) == 0 {
+		r.affected = keys
+		defer func() { r.affected = nil }()
 	}
 	check()
 }
 
+// addFaults adds problems of a target.
 func (r *report) addFaults(target targets.Key, faults ...string) {
 	if len(faults) == 0 {
 		return
@@ -96,20 +103,23 @@ func (r *report) addFaults(target targets.Key, faults ...string) {
 	r.faults[target] = append(r.faults[target], faults...)
 }
 
-// takeFaults returns the problems of a target. Problems that are never taken concern the
-// process.
+// takeFaults returns the problems of a target, for its Faults. Problems that nobody takes
+// belong to no target of the Config, so they affect the whole process.
 func (r *report) takeFaults(target targets.Key) []string {
 	faults := r.faults[target]
 	delete(r.faults, target)
 	return faults
 }
 
-// isolated reports whether all problems concern single targets.
+// isolated reports whether all problems affect single targets only. Call it after takeFaults
+// was called for each target.
 func (r *report) isolated() bool { return !r.fatal && len(r.faults) == 0 }
 
-// itemKey identifies an item of a list in the configuration file until its name is known.
+// itemKey stands for the key of an item in a list of the configuration file, until the
+// item's name has been read.
 func itemKey(list string, i int) targets.Key { return targets.Key(fmt.Sprintf("%s[%d]", list, i)) }
 
+// warn reports a doubt.
 func (r *report) warn(key, format string, args ...any) {
 	r.warnings = append(r.warnings, Problem{key, fmt.Sprintf(format, args...)})
 }

@@ -28,8 +28,8 @@ func (l *loader) checkGroup(t *targets.Target, f found, key string) {
 	if f.known {
 		key = f.key
 	}
-	l.transient = t.Template.File != "" // a file may be corrected at any time
-	defer func() { l.transient = false }()
+	l.correctable = t.Template.File != ""
+	defer func() { l.correctable = false }()
 	if err := render.Check(t, f.text); err != nil {
 		l.failAll(key, err)
 	}
@@ -53,8 +53,8 @@ func (l *loader) template(t *targets.Target, g item, namespace string) found {
 		return given
 	}
 	if !given.set {
-		t.Template.File, l.transient = name, true // it may be corrected at any time
-		defer func() { l.transient = false }()
+		t.Template.File, l.correctable = name, true
+		defer func() { l.correctable = false }()
 	}
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
