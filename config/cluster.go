@@ -25,9 +25,9 @@ type Kubernetes struct {
 	// Kubeconfig is the file that describes how to reach the API server. If empty,
 	// client-go finds it, by $KUBECONFIG or inside the cluster.
 	Kubeconfig string `name:"kubernetes.kubeconfig" scope:"process" follows:"\"$KUBECONFIG\", else the service account of the Pod"`
-	// Definitions are the listed Secrets from any source, in ascending order of namespace
-	// and name. Configured contains their settings from the configuration. The caller
-	// adds those of the Secret itself. If empty, see ByLabel.
+	// Definitions are the listed Secrets, in ascending order of namespace and name. Each
+	// has the part of its definition that the configuration contains, as Configured. The
+	// part in the Secret's annotations is read later. If Definitions is empty, see ByLabel.
 	Definitions    []definitions.SecretDefinition
 	LeaderElection LeaderElection `section:"standalone"`
 	Restarts       Restarts       `section:"standalone"`

@@ -79,7 +79,7 @@ type Config struct {
 	_ []Identity `name:"identities" scope:"lane"`
 
 	misspellings []misspelling // from the annotations
-	said         values        // of lists and groups, without defaults; for the printed form
+	said         values        // the set values of lists and groups, without defaults, for output.go
 	hints        []Problem
 }
 

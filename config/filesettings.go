@@ -1,7 +1,7 @@
 package config
 
 // The following types declare settings of the configuration file whose values other
-// packages keep. The fields have no names. The tag in names the field of a targets.Target
+// packages keep. The fields have no names. The tag `in` names the field of a targets.Target
 // or a definitions.SecretDefinition with the effective value.
 
 // target contains the settings of one file.

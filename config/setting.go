@@ -59,7 +59,7 @@ type setting struct {
 	kind       kind   // from the field's type, unless a tag says it
 	scope      Scope  // scope of a change; none without an effect, or with the list's scope
 	// field is the path of the field with the effective value. This is the field with the
-	// tags, or the field of another struct that the tag in names. It is empty for a field
+	// tags, or the field of another struct that the tag `in` names. It is empty for a field
 	// without a name. Then another setting, or the list around the setting, shows its
 	// effect.
 	field    string
@@ -69,16 +69,16 @@ type setting struct {
 	truth    string        // the one of two allowed values that means true in a Boolean field
 	min, max int           // kindInteger: bounds; max 0 means no maximum
 	least    time.Duration // kindDuration, kindPeriod: the shortest
-	def      string        // the tag default
-	// follows describes a default that is not a single text. Double quotes in the tag
-	// stand for Markdown backquotes.
+	def      string        // the text of the default
+	// follows says in words which default applies, if it is not a fixed text. Double
+	// quotes in the tag stand for Markdown backquotes.
 	follows string
 	// items are the settings of an item in the configuration file. The item is in a list
 	// or in a map of maps, or it is the single map of kindObject.
 	items []setting
 	tag   reflect.StructTag
 
-	// Listed in the tag is.
+	// The tag `is` lists those of the following words that apply.
 
 	short bool // a text stands for an item's first setting
 	// lenient settings fall back to the default with a warning, as the Secrets Provider
@@ -115,9 +115,9 @@ func settingsOf(t reflect.Type) []setting {
 	return table
 }
 
-// settingsWithin lists the settings of a struct field. The tag only names another tag,
-// and restricts the list to the settings that have it. That tag contains their default,
-// and only the configuration file may set them.
+// settingsWithin lists the settings of a struct field. If the field has the tag `only`, the
+// list contains just the settings with the tag that `only` names. That other tag describes
+// their default. Only the configuration file may set them.
 func settingsWithin(f reflect.StructField) []setting {
 	only := f.Tag.Get("only")
 	all := settingsOf(f.Type)
@@ -139,6 +139,7 @@ func settingsWithin(f reflect.StructField) []setting {
 	return table
 }
 
+// newSetting makes the setting that the tags of a field declare.
 func newSetting(f reflect.StructField) setting {
 	tags := appendTags(make(tags, 0, 16), f.Tag)
 	is := strings.Fields(tags.text("is"))
