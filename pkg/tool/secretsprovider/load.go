@@ -16,14 +16,15 @@ import (
 // Load reads and checks the configuration of the container, as far as the manifest
 // contains it. It returns nil if the configuration is invalid. A ConfigFile and a Node of
 // src take precedence over the manifest, and so does TemplatesDir if templates is true.
-// If connection is true, Load assumes no missing connection settings of Conjur.
+// If connection is true, missing connection settings of Conjur are problems. Otherwise
+// they are accepted if they may be outside the manifest.
 func (p Provider) Load(src config.Sources, templates, connection bool) (*config.Config, config.Validation) {
 	folder := path.Clean(src.SecretsDir)
 	src, err := p.sources(src)
 	if err != nil {
 		return nil, config.NewValidation(nil, err)
 	}
-	c := p.Container
+	c := p.Container // Open: Env may be incomplete
 	src.Templates = p.templates(src.TemplatesDir)
 	if templates {
 		src.Templates = config.TemplateFolder(src.TemplatesDir)
@@ -31,12 +32,12 @@ func (p Provider) Load(src config.Sources, templates, connection bool) (*config.
 	src.Assume = config.Assumptions{
 		Connection: !connection && (c.Open || src.ConfigFile.Name == "" && !connected(c)),
 		Namespace:  c.Open,
-		Files:      true, // only the Pod may have them
+		Files:      true, // they may exist in the Pod, but not here
 		Node:       c.Open,
 	}
 	cfg, warnings, err := config.Load(src)
 	v := config.NewValidation(append(warnings, cfg.Hints()...), err)
-	v.Warnings = slices.Concat(p.misplaced(), p.unmounted(folder), v.Warnings)
+	v.Warnings = slices.Concat(p.misplaced(), p.checkVolumes(folder), v.Warnings)
 	return cfg, v
 }
 
@@ -131,9 +132,9 @@ func (p Provider) misplaced() (warnings []config.Problem) {
 	return warnings
 }
 
-// unmounted warns of folders that the container should share but does not; folder is the
-// secrets folder. It also warns of volumes on a disk, and of lost ones.
-func (p Provider) unmounted(folder string) (warnings []config.Problem) {
+// checkVolumes warns of volumes that the Pod template loses, of folders without a shared
+// volume, and of a volume on a disk. folder is the secrets folder.
+func (p Provider) checkVolumes(folder string) (warnings []config.Problem) {
 	warn := func(message string, folders ...any) {
 		warnings = append(warnings, config.Problem{Key: "volumeMounts", Message: fmt.Sprintf(message, folders...)})
 	}
