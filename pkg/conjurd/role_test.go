@@ -157,6 +157,7 @@ func TestListingParameters(t *testing.T) {
 	}{
 		{"admin", "/resources/dev/variable?owner=user:al&count=true", `{"count":2}`, 200},
 		{"admin", "/resources/dev/variable?owner=group:team&count=true", `{"count":1}`, 200},
+		{"admin", "/resources?kind=variable&owner=user:al&count=true", `{"count":2}`, 200},
 		{"admin", "/resources/dev/variable?owner=user:nobody", "", 404},
 		{"admin", "/resources/dev/variable?limit=%2B3", "", 422},
 		{"admin", "/resources/dev/variable?limit=03", "", 422},

@@ -56,6 +56,25 @@ func TestBoundsOfEvents(t *testing.T) {
 			}
 		})
 	}
+	synctest.Test(t, func(t *testing.T) {
+		for less := -1; less <= 1; less++ {
+			var one, all eventBudget
+			ofOne, ofAll := 0, 0
+			for range 25 + less {
+				if one.allow("n", "Synced") {
+					ofOne++
+				}
+			}
+			for i := range 100 + less {
+				if all.allow(fmt.Sprint(i), "Synced") {
+					ofAll++
+				}
+			}
+			if ofOne != min(25+less, 25) || ofAll != min(100+less, 100) {
+				t.Errorf("at once, %d Events of one namespace and %d of all are allowed", ofOne, ofAll)
+			}
+		}
+	})
 	for less := -1; less <= 1; less++ {
 		synctest.Test(t, func(t *testing.T) {
 			var b eventBudget

@@ -190,7 +190,7 @@ func TestAChangeThatSeemedToFailIsNewsWhenItIsFoundMade(t *testing.T) {
 	f.values.set("x", &variables.GoneError{})
 	f.syncA()
 	f.syncer.Sink = whole
-	if r := f.syncA(); !r.Wrote || !r.Removed {
+	if r := f.syncA(); !r.Wrote || !r.Removed || !r.After.RevokedRemoved {
 		t.Errorf("found removed: %+v", r)
 	}
 	if r := f.syncA(); r.Wrote || r.Removed {
