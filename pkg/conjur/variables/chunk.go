@@ -18,11 +18,12 @@ const (
 
 // chunk holds the variables of one request.
 type chunk struct {
-	conjur.Batch        // with sorted ids
-	size         int    // of the ids in the request line
-	single       bool   // one variable, requested by its path
-	trust        trust  // trust of its variables
-	etag         string // of the last answer; a hash of values, never shown
+	conjur.Batch             // with sorted ids
+	size         int         // of the ids in the request line
+	single       bool        // one variable, requested by its path
+	trust        trust       // trust of its variables
+	etag         string      // of the last answer; a hash of values, never shown
+	vars         []*variable // see unmodified
 	// sick marks a chunk that was refused, or a part of a refused chunk that was
 	// not requested since. The budget pays for its requests.
 	sick bool

@@ -4,9 +4,11 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -64,6 +66,7 @@ type memory struct {
 	mu    sync.Mutex
 	rules Rules
 	vars  map[string]*variable
+	inUse inUse
 	all   bool // see holdsAll
 	// unreadable maps readers to when Conjur last refused a variable with them; zero if
 	// it ever gave one.
@@ -75,6 +78,14 @@ type memory struct {
 	events     []HoldEvent      // not reported yet
 	proofs     []*GoneError     // complete and not reported yet
 	returns    []*ReturnedError // not reported yet
+}
+
+// inUse lists the variables of the last poll. Usually they are those of the poll before,
+// and need no lookups.
+type inUse struct {
+	ids       []string    // not modified
+	vars      []*variable // never forgotten before another poll
+	hasCommas bool        // in an id, see conjur.Batchable
 }
 
 func newMemory(r Rules) *memory {
@@ -127,8 +138,13 @@ func (m *memory) poll(ids []string) (unsteady bool) {
 	defer m.mu.Unlock()
 	m.polls++
 	m.review(time.Now())
-	for _, id := range ids {
-		v := m.get(id)
+	if !slices.Equal(ids, m.inUse.ids) {
+		m.inUse = inUse{ids: ids, vars: make([]*variable, len(ids)), hasCommas: slices.ContainsFunc(ids, func(id string) bool { return !conjur.Batchable(id) })}
+		for i, id := range ids {
+			m.inUse.vars[i] = m.get(id)
+		}
+	}
+	for _, v := range m.inUse.vars {
 		v.used = m.polls
 		unsteady = unsteady || v.stability.back != nil
 	}
@@ -141,6 +157,13 @@ func (m *memory) poll(ids []string) (unsteady bool) {
 		}
 	}
 	return unsteady
+}
+
+// idsInUse lists the variables of the last poll.
+func (m *memory) idsInUse() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.inUse.ids
 }
 
 // get is called with the lock held.
@@ -164,7 +187,7 @@ func (m *memory) fetched(id string, value secret.Value, call uint64) error {
 	v := m.get(id)
 	v.used = m.polls
 	m.found(v, call)
-	if err := m.believe(id, v, p); err != nil {
+	if err := m.believe(id, v, p, time.Now()); err != nil {
 		return err
 	}
 	switch {
@@ -183,21 +206,36 @@ func (m *memory) polled(id string, value secret.Value, call uint64) (changed boo
 	defer m.mu.Unlock()
 	v := m.get(id)
 	v.stability.polled = p
-	return m.seen(id, v, call)
+	return m.seen(id, v, call, time.Now())
 }
 
-// unmodified records that a poll found the same value as before.
-func (m *memory) unmodified(id string, call uint64) (changed bool) {
+// unmodified records that a poll found the same values as before, and returns the
+// variables that changed. It keeps the records of the chunk's variables for next time.
+func (m *memory) unmodified(ch *chunk, call uint64) (changed []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.seen(id, m.get(id), call)
+	if ch.vars == nil {
+		ch.vars = make([]*variable, len(ch.IDs))
+	}
+	now := time.Now()
+	for i, id := range ch.IDs {
+		v := ch.vars[i]
+		if v == nil || v.used != m.polls { // perhaps forgotten
+			v = m.get(id)
+			ch.vars[i] = v
+		}
+		if m.seen(id, v, call, now) {
+			changed = append(changed, id)
+		}
+	}
+	return changed
 }
 
 // seen records that a poll found the recorded value. The caller holds the lock.
-func (m *memory) seen(id string, v *variable, call uint64) (changed bool) {
+func (m *memory) seen(id string, v *variable, call uint64, now time.Time) (changed bool) {
 	m.found(v, call)
 	if p := v.stability.polled; p != (fingerprint{}) {
-		if m.believe(id, v, p) != nil {
+		if m.believe(id, v, p, now) != nil {
 			return false
 		}
 		changed = v.hasPrint && v.print != p
@@ -279,13 +317,13 @@ func (m *memory) askedSingly(id string) {
 
 // changedAside returns the variables that are set aside and that no poll has
 // reported since they were proven gone. It returns each of them once.
-func (m *memory) changedAside(ids []string) (changed []string) {
+func (m *memory) changedAside() (changed []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, id := range ids {
-		if v := m.vars[id]; v != nil && v.aside && v.changed {
+	for i, v := range m.inUse.vars {
+		if v.aside && v.changed {
 			v.changed = false
-			changed = append(changed, id)
+			changed = append(changed, m.inUse.ids[i])
 		}
 	}
 	return changed

@@ -30,13 +30,18 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	ids, invalid := distinct(ids)
+	var invalid []error
+	if known := c.memory.idsInUse(); slices.Equal(ids, known) {
+		ids = known
+	} else {
+		ids, invalid = distinct(ids)
+	}
 	unsteady := c.memory.poll(ids)
-	q := c.memory.sort(ids)
+	q := c.memory.sortInUse()
 	p := &poll{call: c.begin(conjur.InPoll(ctx), ids)}
 	if len(q.aside) > p.budget { // the list shows which ones to ask about first
 		p.refreshList(nil)
-		q = c.memory.sort(ids)
+		q = c.memory.sortInUse()
 	}
 	if unsteady {
 		p.reconnect()
@@ -54,12 +59,12 @@ func (c *Client) Changed(ctx context.Context, ids []string) ([]string, error) {
 		}
 		c.plan.replace(kept)
 	})
-	aside := c.memory.sort(ids).aside
+	aside := c.memory.sortInUse().aside
 	aside = slices.DeleteFunc(aside, func(id string) bool { return p.seen[id] })
 	open, gone := c.memory.pending(aside)
 	p.asides(open, min(len(gone), gonePerPoll/2), p)
 	p.asides(gone[:min(len(gone), gonePerPoll)], 0, p)
-	p.changed = append(p.changed, c.memory.changedAside(ids)...)
+	p.changed = append(p.changed, c.memory.changedAside()...)
 	slices.Sort(p.changed)
 	return slices.Compact(p.changed), p.err()
 }
@@ -110,12 +115,14 @@ type left struct {
 }
 
 func (p *poll) values(ch *chunk, r conjur.Values) {
+	if r.Form == conjur.Unchanged {
+		p.changed = append(p.changed, p.memory.unmodified(ch, p.step)...)
+		return
+	}
 	for _, id := range ch.IDs {
 		var changed bool
 		v, ok := r.Found[id]
 		switch {
-		case r.Form == conjur.Unchanged:
-			changed = p.memory.unmodified(id, p.step)
 		case ok:
 			changed = p.memory.polled(id, v, p.step)
 			v.Wipe()
@@ -137,7 +144,7 @@ func (p *poll) single(id string, r reading) {
 	var suspect *SuspectError
 	switch {
 	case r.same:
-		changed = p.memory.unmodified(id, p.step)
+		changed = len(p.memory.unmodified(newChunk([]string{id}, p.encodedLen), p.step)) > 0
 	case r.Verdict == Found:
 		changed = p.memory.polled(id, r.Value, p.step)
 		r.Value.Wipe()

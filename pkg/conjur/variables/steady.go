@@ -53,10 +53,10 @@ func (e *ReturnedError) Error() string {
 		e.Variable, e.Until.UTC().Format(time.RFC3339))
 }
 
-// believe processes an answered value. It returns an error if the value is held
+// believe processes a value that was answered now. It returns an error if the value is held
 // back. The caller holds the lock.
-func (m *memory) believe(id string, v *variable, p fingerprint) error {
-	c, now := &v.stability, time.Now()
+func (m *memory) believe(id string, v *variable, p fingerprint, now time.Time) error {
+	c := &v.stability
 	if m.rules.Steady == 0 || !c.known {
 		*c = stability{print: p, known: true, polled: c.polled}
 		return nil

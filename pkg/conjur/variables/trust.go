@@ -68,9 +68,27 @@ func (q *question) equal(other question) bool {
 
 // sort makes a question of ids.
 func (m *memory) sort(ids []string) (q question) {
-	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.sortLocked(ids)
+}
+
+// sortInUse makes a question of the variables of the poll in progress.
+func (m *memory) sortInUse() (q question) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	isSpecial := func(v *variable) bool { return v.aside || v.trust() != proven || now.Before(v.soloUntil) }
+	if m.inUse.hasCommas || slices.ContainsFunc(m.inUse.vars, isSpecial) {
+		return m.sortLocked(m.inUse.ids)
+	}
+	q.shared[proven] = m.inUse.ids
+	return q
+}
+
+// sortLocked is called with the lock held.
+func (m *memory) sortLocked(ids []string) (q question) {
+	now := time.Now()
 	for _, id := range ids {
 		v := m.vars[id]
 		if v != nil && v.aside {
