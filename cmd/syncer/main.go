@@ -32,6 +32,7 @@ func main() {
 
 // start runs the command line and returns the exit status.
 func start(root *cobra.Command) int {
+	delayCollection()
 	// net/http logs unsolicited responses to the standard log, with bytes of them.
 	log.SetOutput(io.Discard)
 	terminated, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
