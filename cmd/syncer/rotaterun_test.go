@@ -248,6 +248,17 @@ func TestRotateRunOnce(t *testing.T) {
 	}
 }
 
+// TestRotateRunOnceTellsOfAFailedStep by its exit status, so that a script notices.
+func TestRotateRunOnceTellsOfAFailedStep(t *testing.T) {
+	t.Parallel()
+	r := newRotating(t)
+	r.Server.Set("jwt", "of another program")
+	p := r.rotate("run", "--once", "--config", r.config)
+	if p.Exit(1); !strings.Contains(p.Log(), "A step of some sets failed") {
+		t.Errorf("the log is\n%s", p.Log())
+	}
+}
+
 func TestRotateStatusAndCheckOfAFile(t *testing.T) {
 	r := newRotating(t)
 	for name, value := range r.Server.Env("rotates") {
