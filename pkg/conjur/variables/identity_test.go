@@ -138,7 +138,7 @@ func TestTokensThatAreNeverAcceptedAreSpaced(t *testing.T) {
 }
 
 // While the server's database is down, which it answers by 500 without a body,
-// a poll is one request.
+// a poll is one request, and so is a fetch.
 func TestServerInTroubleIsAskedOnceAPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := conjurtest.New()
@@ -161,6 +161,14 @@ func TestServerInTroubleIsAskedOnceAPoll(t *testing.T) {
 			if n := len(d.Log()); n > 1 && i > 0 || n > 2 {
 				t.Errorf("poll %d: %d requests to a server in trouble", i, n)
 			}
+		}
+		for id, answer := range c.Fetch(t.Context(), ids) {
+			if answer.Err == nil {
+				t.Errorf("%s has an answer", id)
+			}
+		}
+		if n := len(d.Log()); n > 1 {
+			t.Errorf("a fetch: %d requests to a server in trouble", n)
 		}
 		d.SetIntercept(nil)
 		d.Set(ids[0], "new")
