@@ -156,3 +156,20 @@ func TestReloadKeepsWhatIsInvalid(t *testing.T) {
 		})
 	}
 }
+
+// TestAMissingTemplateFileHidesNoFault: the file may come later, but the problems after it
+// are faults.
+func TestAMissingTemplateFileHidesNoFault(t *testing.T) {
+	cfg, _, err := config.Load(sources(t, dict{
+		"secrets-destination": "file", "conjur-secrets.a": "- x", "secret-file-format.a": "template",
+		"conjur-secrets.b": "- y/",
+	}, connection).Read())
+	if cfg == nil {
+		t.Fatal(err)
+	}
+	for _, target := range cfg.Targets {
+		if faulty := len(target.Faults) > 0; faulty != (target.Group == "b") {
+			t.Errorf("the target of the group %s has the faults %v", target.Group, target.Faults)
+		}
+	}
+}

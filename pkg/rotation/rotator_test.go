@@ -353,3 +353,15 @@ func TestWhatWasKnownOfASetIsSaid(t *testing.T) {
 		t.Errorf("known is %+v", reports)
 	}
 }
+
+// TestTheDefaultsOfARotator are those that its comments and the documentation state.
+func TestTheDefaultsOfARotator(t *testing.T) {
+	c := New(Config{}).config
+	for name, got := range map[string][2]time.Duration{
+		"Timeout": {c.Timeout, time.Minute}, "Retry": {c.Retry, time.Second}, "Watch": {c.Watch, 10 * time.Minute}, "Calm": {c.Calm, 10 * time.Second},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s is %s, want %s", name, got[0], got[1])
+		}
+	}
+}
