@@ -26,8 +26,8 @@ func (s *Syncer) fetch(ctx context.Context, rs []*job) (of func(*targets.Target)
 	first := s.Values.Fetch(ctx, variablesOf(rs))
 	again := map[string]bool{}
 	for _, r := range rs {
-		if apart(r.Spec, first) {
-			for _, id := range found(r.Spec, first) {
+		if ids := named(r.Spec); apart(ids, first) {
+			for _, id := range found(ids, first) {
 				again[id] = true
 			}
 		}
@@ -59,28 +59,40 @@ func forTenant(t *targets.Target, answers map[string]variables.Answer) map[strin
 	return own
 }
 
-// apart reports whether the values that entries of a target name come from several
-// requests. This does not matter for a target that is not written.
-func apart(t *targets.Target, answers map[string]variables.Answer) bool {
-	if len(unknownOf(named(t), answers)) > 0 {
-		return false
+// apart reports whether the values of variables come from several requests. This does not
+// matter if one of them is unknown, because its target is not written.
+func apart(ids []string, answers map[string]variables.Answer) bool {
+	request, several := -1, false
+	for _, id := range ids {
+		a := answers[id]
+		switch a.Verdict {
+		case variables.Unknown:
+			return false
+		case variables.Found:
+			several = several || request >= 0 && request != a.Request
+			request = a.Request
+		}
 	}
-	ids := found(t, answers)
-	return slices.ContainsFunc(ids, func(id string) bool { return answers[id].Request != answers[ids[0]].Request })
+	return several
 }
 
-// found lists the variables that entries of a target name and that have a value.
-func found(t *targets.Target, answers map[string]variables.Answer) []string {
-	return slices.DeleteFunc(named(t), func(id string) bool { return answers[id].Verdict != variables.Found })
+// found lists the variables that have a value.
+func found(ids []string, answers map[string]variables.Answer) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return answers[id].Verdict != variables.Found })
 }
 
 // named lists the variables that entries of a target name, in order. The others come from
 // a wildcard, and nothing says which of them belong together.
 func named(t *targets.Target) []string {
+	if !slices.ContainsFunc(t.Parts(), func(part *targets.Target) bool { return len(part.Expanded) > 0 }) {
+		return t.Variables()
+	}
 	is := map[string]bool{}
 	for _, part := range t.Parts() {
 		for _, e := range part.Entries {
-			is[e.Variable] = is[e.Variable] || !part.Expanded[e.Variable]
+			if !part.Expanded[e.Variable] {
+				is[e.Variable] = true
+			}
 		}
 	}
 	return slices.DeleteFunc(t.Variables(), func(id string) bool { return !is[id] })
@@ -89,17 +101,18 @@ func named(t *targets.Target) []string {
 // together returns answers for a target whose values date from the same moment. If both
 // readings needed several requests, a value that changed between them is unknown.
 func together(t *targets.Target, first, second map[string]variables.Answer) map[string]variables.Answer {
-	if !apart(t, first) {
+	ids := named(t)
+	if !apart(ids, first) {
 		return first
 	}
 	answers := maps.Clone(first)
-	for _, id := range found(t, first) {
+	for _, id := range found(ids, first) {
 		answers[id] = second[id]
 	}
-	if !apart(t, answers) {
+	if !apart(ids, answers) {
 		return answers
 	}
-	for _, id := range found(t, answers) {
+	for _, id := range found(ids, answers) {
 		if !first[id].Value.Equal(answers[id].Value) {
 			answers[id] = variables.Answer{Err: fmt.Errorf("variable %q changed while the others of the target were read", id)}
 		}
