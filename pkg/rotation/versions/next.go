@@ -22,14 +22,14 @@ const (
 	// Make generates the parts of a version with the id Action.Version and writes the
 	// result of Document.Make.
 	Make Verb = "make"
-	// Apply makes the outside accept a version under its fence. The outside refuses a
-	// fence that is lower than its present one, or revoked.
+	// Apply makes the outside accept a version and remember its fence. The outside refuses
+	// a fence that is earlier than the remembered one, or revoked.
 	Apply Verb = "apply"
 	// Verify uses a version.
 	Verify Verb = "verify"
 	// Revoke makes the outside refuse a version, and all versions with its fence or an
-	// earlier one, even unknown ones. It does not touch a version that the outside
-	// carries under a later fence.
+	// earlier one, even unknown ones. A version for which the outside remembers a later
+	// fence stays accepted.
 	Revoke Verb = "revoke"
 )
 
@@ -43,7 +43,8 @@ type Policy struct {
 	// Keep is the minimum time that a version stays valid after the last consumer has
 	// left it.
 	Keep time.Duration
-	// Lease is how long a controller may not notice that it has lost its Lease.
+	// Lease is the maximum time in which a controller may still act after it has lost its
+	// Lease, because it has not noticed.
 	Lease time.Duration
 	// GiveUp is how long a version may fail to be accepted; 0 means forever.
 	GiveUp time.Duration
@@ -59,20 +60,20 @@ type Facts struct {
 	// none may begin: a budget, or failures in a row.
 	Due    bool
 	Barred string
-	// Introduced opens gate A: every consumer has the accepted version, from the step
-	// that accepted it or a later one.
+	// Introduced opens gate A, before the primary: every consumer has the accepted
+	// version, from the step that accepted it or a later one.
 	Introduced bool
-	// Left opens gate B of the versions in it, by ID. true means that every consumer uses
-	// the primary, from a document with the version's step or a later one. It also means
-	// that no session remains and the migration is complete. false means that a version
-	// is in use. For an absent version, that is unknown.
+	// Left opens gate B, after retiring, by the ID of a version. true means that every
+	// consumer uses the primary, from a document with the version's step or a later one.
+	// It also means that no session remains and the migration is complete. false means
+	// that the version is in use. If the ID is absent, its use is unknown.
 	Left map[string]bool
 	// Shown are the versions that a target shows as the primary, by ID.
 	Shown   map[string]bool
 	Command Command
 	// Tried holds the known outcomes of acts after the document was read, within the last
-	// minute. false is a refusal: a login that fails, a version that will not be
-	// accepted, a fence that is no longer carried.
+	// minute. false is a refusal: a login that fails, or a version that will not be
+	// accepted. A revocation is refused if its fence is earlier than the remembered one.
 	Tried map[Try]bool
 	// Refusal is why the outside refused the last act, in at most MaxRefusal bytes. It is
 	// empty if the outside did not refuse or gave no reason.
@@ -133,16 +134,17 @@ func Next(doc *Document, p Policy, f Facts) Action {
 	return waiting
 }
 
+// decision is one call of Next. obey is in command.go.
 type decision struct {
 	doc    *Document
 	policy Policy
 	facts  Facts
 }
 
-// by is the log line for an action that is due, and commanded for an action that an
-// operator ordered.
+// by is the log line for an action that is due.
 func (d decision) by() Entry { return Entry{At: d.facts.Now} }
 
+// commanded is the log line for an action that an operator ordered.
 func (d decision) commanded() Entry {
 	return Entry{At: d.facts.Now, Command: d.facts.Command.ID, Reason: d.facts.Command.Reason}
 }
@@ -164,6 +166,7 @@ func (d decision) byState(v Version) Action {
 	return Action{}
 }
 
+// whilePending returns the next action for a version that the outside must accept first.
 func (d decision) whilePending(v Version) Action {
 	if a := d.apply(v, "gave up "+v.ID, v.ID+" was refused"); a.Verb != "" {
 		return a
@@ -171,8 +174,9 @@ func (d decision) whilePending(v Version) Action {
 	return write(d.doc.to(v.ID, Accepted, "accepted "+v.ID, d.by()))
 }
 
+// whileAccepted promotes a version, once it can be used outside or all consumers have it.
 func (d decision) whileAccepted(v Version) Action {
-	_, used := d.doc.Primary()
+	_, hasPrimary := d.doc.Primary()
 	by, forced := d.by(), d.isOrdered("promote", v.ID) || d.isOrdered("promote", "")
 	if forced {
 		by = d.commanded()
@@ -184,7 +188,7 @@ func (d decision) whileAccepted(v Version) Action {
 		if a := d.verify(v); a.Verb != "" {
 			return a
 		}
-	case used && !forced && !d.facts.Introduced:
+	case hasPrimary && !forced && !d.facts.Introduced:
 		return wait("not all consumers have %s", v.ID)
 	}
 	return write(d.doc.Promote(v.ID, by))
@@ -219,10 +223,12 @@ func (d decision) apply(v Version, givenUp, refused string) Action {
 	return d.verify(v)
 }
 
+// whileRetiring begins the revocation when gate B is open and the version was kept for long
+// enough, or an operator forces it.
 func (d decision) whileRetiring(v Version) Action {
-	_, used := d.doc.Primary()
+	_, hasPrimary := d.doc.Primary()
 	left, known := d.facts.Left[v.ID]
-	left = left || !used
+	left = left || !hasPrimary
 	switch {
 	case d.isOrdered("retire", v.ID):
 		return write(d.doc.change("retires "+v.ID+" by force", d.commanded(), func(next *Document) {
@@ -248,15 +254,15 @@ func (d decision) whileRetiring(v Version) Action {
 // primary. Unless the operator forced it, it then waits until all consumers use the
 // primary. A login is revoked only right after the login of the primary has worked.
 func (d decision) whileRevoking(v Version) Action {
-	primary, used := d.doc.Primary()
+	primary, hasPrimary := d.doc.Primary()
 	switch {
 	case d.facts.Now.Before(v.Since.Add(d.policy.Lease)):
 		return waitUntil(v.Since.Add(d.policy.Lease), "another controller may have decided otherwise")
 	case d.facts.Shown[v.ID]:
 		return wait("a target still shows %s as the primary", v.ID)
-	case used && !v.Forced && !d.facts.Left[v.ID]:
+	case hasPrimary && !v.Forced && !d.facts.Left[v.ID]:
 		return wait("not all consumers are known to use %s", primary.ID)
-	case d.policy.Outside && used:
+	case d.policy.Outside && hasPrimary:
 		if a := d.verify(primary); a.Verb != "" {
 			return a
 		}
@@ -273,25 +279,25 @@ func (d decision) whileRevoking(v Version) Action {
 
 // begin returns Make if a new version is due and may be begun.
 func (d decision) begin() Action {
-	now := d.isOrdered("now", "")
-	if !d.facts.Due && !now {
+	ordered := d.isOrdered("now", "")
+	if !d.facts.Due && !ordered {
 		return Action{}
 	}
 	if _, coming := d.doc.Coming(); coming {
 		return Action{}
 	}
-	valid := d.doc.Live()
-	_, used := d.doc.Primary()
+	live := d.doc.Live()
+	_, hasPrimary := d.doc.Primary()
 	switch {
 	case d.facts.Barred != "":
 		return wait("%s", d.facts.Barred)
-	case valid >= MaxVersions:
-		return wait("there are %d versions already; retire some", valid)
-	case d.policy.Outside && (valid > 1 || valid == 1 && !used):
+	case live >= MaxVersions:
+		return wait("there are %d versions already; retire some", live)
+	case d.policy.Outside && (live > 1 || live == 1 && !hasPrimary):
 		return wait("both users are in use, because the former one is still valid")
 	}
 	a := Action{Verb: Make, Version: d.doc.NewID(d.facts.Now)}
-	if now {
+	if ordered {
 		a.Command = d.facts.Command.ID
 	}
 	return a
@@ -307,6 +313,7 @@ func (d decision) verify(v Version) Action {
 	return Action{}
 }
 
+// givenUp reports whether a version has failed to be accepted for too long.
 func (d decision) givenUp(v Version) bool {
 	return d.policy.GiveUp > 0 && !d.facts.Now.Before(v.Since.Add(d.policy.GiveUp))
 }

@@ -2,23 +2,26 @@
 // is pure: it reads no clock and sends no requests.
 //
 // A set is one variable with all versions of a secret: keys that sign tokens, or logins
-// of a database. A version is made and becomes the primary, the only version for new
-// uses. It is retired when nobody needs it any more:
+// of a database. The outside is the system that must accept each login, such as a database;
+// keys have none. A version is made and becomes the primary, the only version for new uses.
+// It is retired when nobody needs it any more:
 //
 //	pending → accepted → primary → retiring → revoking → retired
 //	                        ↑          ↓
 //	                        ←──── returning
 //
-// Every arrow is one write of the whole document, whose step counts the writes. Between
-// two arrows are the gates: facts that open the way, such as "every consumer has the new
-// key". [Next] says which arrow is due.
+// Every arrow is one write of the whole document, whose step counts the writes. Two gates
+// open only when the consumers are ready. Gate A, before the primary: every consumer has
+// the accepted version. Gate B, after retiring: every consumer uses the primary instead.
+// [Next] says which arrow is due.
 //
 // Several processes may hold an outdated document, for any length of time. Three rules
 // make that harmless. First, a write is compared with the document that was read; on a
 // server without compare-and-swap, [Document.Supersedes] says which of two documents
-// holds. Second, every outside act is written to the document before. Third, the outside
-// itself refuses late writers, by [Version.Fence]. Decision 029 has the reasons, and the
-// model in this package's tests explores all of it.
+// counts. Second, every outside act is written to the document before. Third, each act
+// carries a fence ([Version.Fence]), an id that only rises. The outside remembers it, and
+// refuses an act with an earlier one. Decision 029 has the reasons, and the model in this
+// package's tests explores all of it.
 package versions
 
 import (
@@ -76,7 +79,8 @@ type Version struct {
 	// Left is since when all consumers have been seen to use the primary instead; zero
 	// means that they do not.
 	Left time.Time
-	// Fence identifies the version outside: its ID, or a later one after a rollback.
+	// Fence is the id that the outside remembers for the version: its ID, or a later one
+	// after a rollback.
 	Fence string
 	// Forced means that an operator overrode its gate to revoke it.
 	Forced bool
@@ -226,10 +230,10 @@ func (d *Document) Awaits() string {
 	return ""
 }
 
-// Supersedes reports whether d holds rather than a document that was written before it, if
-// a server accepted both. The document with the higher step holds. If the steps are equal,
-// the document that sends the newer fence outside holds, because the outside then refuses
-// the older fence. Otherwise the first document holds: its writer may have seen it alone
+// Supersedes reports whether d counts rather than a document that was written before it, if
+// a server accepted both. The document with the higher step counts. If the steps are equal,
+// the document that sends the newer fence outside counts, because the outside then refuses
+// the older fence. Otherwise the first document counts: its writer may have seen it alone
 // and acted on it, while the second writer sees both.
 func (d *Document) Supersedes(before *Document) bool {
 	if d.Step != before.Step {
