@@ -58,11 +58,11 @@ type Target struct {
 	// Expanded contains the variables that Expand added, which no entry names. It is nil
 	// before Expand, and for a target without an entry that stands for all variables.
 	Expanded map[string]bool
-	// Overrides contains the node-specific variables, once Expand has chosen the entries
-	// that read them. Each has the general variable that it replaces. It is nil before
-	// Expand, and for a target without such variables.
+	// Overrides contains the general variable by the id of each node-specific variable that
+	// may replace it. It is nil before ChooseVariables, and for a target without such
+	// variables.
 	Overrides map[string]string
-	// Watched are those of Overrides that no entry reads although they are listed. They
+	// Watched are those of Overrides that exist in Conjur, but that no entry reads. They
 	// had no value for this identity, but may receive one.
 	Watched []string
 	used    map[string]bool // those of Overrides that an entry reads
@@ -237,14 +237,6 @@ type Secret struct {
 	PullFor []string
 }
 
-const (
-	// MaxFileName limits each name in the path of a file, in bytes. It is the limit of
-	// Linux file systems.
-	MaxFileName = 255
-	// MaxFolders limits the folders in the path of an entry's file.
-	MaxFolders = 64
-)
-
 // File is the path and the mode of a file target.
 type File struct {
 	// Path is slash-separated, clean, and relative to the secrets folder, and never
@@ -255,31 +247,39 @@ type File struct {
 	Mode fs.FileMode
 }
 
-// ChooseVariables returns the target with a decision for each entry that may have a
-// node-specific variable. use decides whether the entry reads it. watch decides whether
-// Syncer watches it.
+const (
+	// MaxFileName limits each name in the path of a file, in bytes. It is the limit of
+	// Linux file systems.
+	MaxFileName = 255
+	// MaxFolders limits the folders in the path of an entry's file.
+	MaxFolders = 64
+)
+
+// ChooseVariables returns a copy of the target in which each entry reads either its general
+// variable or its Override. The entry reads the Override if use says so. Otherwise the
+// Override becomes one of Watched if watch says so.
 func (t *Target) ChooseVariables(use, watch func(id string) bool) *Target {
-	settled := *t
-	settled.Entries, settled.Overrides, settled.Watched = slices.Clone(t.Entries), map[string]string{}, nil
-	settled.used = map[string]bool{}
+	chosen := *t
+	chosen.Entries, chosen.Overrides, chosen.Watched = slices.Clone(t.Entries), map[string]string{}, nil
+	chosen.used = map[string]bool{}
 	for i, e := range t.Entries {
 		if e.Override == "" {
 			continue
 		}
-		own := e.Override
-		_, seen := settled.Overrides[own]
-		settled.Overrides[own] = e.Variable
+		override := e.Override
+		_, seen := chosen.Overrides[override]
+		chosen.Overrides[override] = e.Variable
 		e.Override = ""
 		switch {
-		case use(own):
-			e.Variable, e.General = own, e.Variable
-			settled.used[own] = true
-		case !seen && watch(own):
-			settled.Watched = append(settled.Watched, own)
+		case use(override):
+			e.Variable, e.General = override, e.Variable
+			chosen.used[override] = true
+		case !seen && watch(override):
+			chosen.Watched = append(chosen.Watched, override)
 		}
-		settled.Entries[i] = e
+		chosen.Entries[i] = e
 	}
-	return &settled
+	return &chosen
 }
 
 // Uses reports whether an entry reads the node-specific variable now.

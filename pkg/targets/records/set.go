@@ -25,23 +25,23 @@ type Set struct {
 	mu      sync.RWMutex // never held over I/O
 	records map[targets.Key]*record
 	lanes   map[string]*Lane
-	busy    map[targets.Key]*work
-	seen    map[targets.Key]any // see RecordBeforeFirstSync
-	shown   index[string]       // see Showing
-	made    uint64              // records so far
+	busy    map[targets.Key]*work // by key that a worker holds
+	seen    map[targets.Key]any   // see RecordBeforeFirstSync
+	shown   index[string]         // the Secrets by the set that they show; see Showing
+	made    uint64                // the number of records made so far
 	left    leftRevisions
-	spaces  map[string]*space // by namespace
+	spaces  map[string]*space // the reserved memory by namespace; see Budget
 }
 
 // record is one target in the Set.
 type record struct {
 	lane   *Lane
 	given  *targets.Target // as it was added
-	spec   *targets.Target // the same, expanded
+	spec   *targets.Target // given, as Lane.expanded returns it; the wanted state
 	status Status
-	made   uint64
-	memory int // reserved from the namespace's budget
-	asks   int // how often callers asked for it
+	made   uint64 // its number, which distinguishes it from earlier records of its key
+	memory int    // reserved from the namespace's budget
+	asks   int    // how often Ask was called for it
 	// hindered says why users of a Secret did not get it: workloads that were not
 	// restarted, and service accounts, each as in its definition. Contest is one more user.
 	hindered map[string]string
@@ -52,8 +52,8 @@ type record struct {
 
 // work is a key that a worker holds.
 type work struct {
-	made  uint64 // the record of the work
-	heard string // the version that was observed meanwhile
+	made     uint64 // record.made of the record that the worker copied
+	observed string // the version of the destination that Observe was called with meanwhile
 }
 
 // Change is a key whose target must be synced because it is new or different. If it is
@@ -83,11 +83,12 @@ type Lane struct {
 	variables   []string // the names in byVariable, in order; nil: unknown
 	byTemplate  index[string]
 	byConfigMap index[targets.ConfigMapKey]
-	listed      []string // the variables from Expand; forgotten with the last of wild
-	unset       map[string]bool
-	expands     bool // Expand was called, and listed is in use
+	listed      []string        // the variables from Expand; forgotten with the last of wild
+	unset       map[string]bool // those of listed that have no value
+	expands     bool            // Expand was called, and listed is in use
 
-	start, polled time.Time
+	start  time.Time // when it was made, renewed, or last received a target while empty
+	polled time.Time // the last poll of every variable since then; zero: none
 }
 
 // Lane returns the lane with a name, and creates it if necessary.

@@ -56,7 +56,7 @@ func (l *Lane) Settle(done Record) (after Status, again []Change) {
 	if r.asks != done.asks {
 		r.status.Asked = true
 	}
-	if r.lane != l || held.heard != "" && held.heard != r.status.Version {
+	if r.lane != l || held.observed != "" && held.observed != r.status.Version {
 		again = append(again, Change{Key: key, Lane: r.lane.name})
 	}
 	return r.status, again
@@ -90,7 +90,7 @@ func (s *Set) Observe(key targets.Key, version string) (drifted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if held := s.busy[key]; held != nil {
-		held.heard = version
+		held.observed = version
 		return false
 	}
 	r := s.records[key]
