@@ -108,8 +108,8 @@ func (r *Rotator) checkSetup(ctx context.Context, s *step) (problems []string) {
 	}
 	if err := s.readAnnotations(ctx); err != nil {
 		add("%v", err)
-	} else if s.set.unclear != "" {
-		add("%s", s.set.unclear)
+	} else if s.set.faults != "" {
+		add("%s", s.set.faults)
 	}
 	if err := s.readSet(ctx); err != nil && !errors.Is(err, ErrUndeclared) {
 		add("%v", err)

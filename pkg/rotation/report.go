@@ -121,7 +121,7 @@ func (s *step) announce() {
 // because it begins automatically.
 func (s *step) status(ctx context.Context) Report {
 	report := newReport(s.set.ID, s.held, nil)
-	said := []string{s.set.waitsFor, s.set.ahead, s.doc.RefusalText()}
+	said := []string{s.set.waitsFor, s.set.future, s.doc.RefusalText()}
 	report.WaitsFor = strings.Join(slices.DeleteFunc(said, func(text string) bool { return text == "" }), "; ")
 	report.Problem, report.Unread = "", reportUnread(s.set.unread)
 	if s.held.Document != nil {

@@ -69,7 +69,7 @@ type Rotator struct {
 	server       *server
 	sets         map[string]*rotated
 	once         bool
-	tried        time.Duration // triedFor, except in tests
+	tried        time.Duration // how long an outside outcome counts; triedFor, except in tests
 	startLimiter startLimiter
 	queue        *queue.Queue    // made by Run and Once; its keys are the ids of sets
 	polledOnce   map[string]bool // variables that a poll has checked once
@@ -89,6 +89,14 @@ const (
 	mostActs = 4
 	// triedFor is how long an outside outcome counts as a fact.
 	triedFor = time.Minute
+	// shortest and longest limit the time between two checks of a closed gate. The time
+	// is a tenth of how long the gate has been closed. Faulty annotations are read again
+	// after longest.
+	shortest = time.Second
+	longest  = 30 * time.Second
+	// verifiedFor is how long a login counts as good after its use, while its set is
+	// idle.
+	verifiedFor = time.Hour
 )
 
 // New returns a Rotator that has not started.
@@ -168,8 +176,8 @@ func (r *Rotator) runWorkers(ctx context.Context, retries int, until func()) {
 	for id := range r.sets {
 		r.enqueue("start", id)
 	}
-	// To the queue all sets are one namespace, and it keeps a worker free for others. So there
-	// is one more than can be busy.
+	// The queue keeps one worker free for other namespaces. All sets are one namespace, so
+	// that worker never has work: start one more.
 	for range min(workers, len(r.sets)) + 1 {
 		all.Go(func() {
 			for r.processNext(ctx) {
@@ -179,10 +187,12 @@ func (r *Rotator) runWorkers(ctx context.Context, retries int, until func()) {
 	until()
 }
 
+// enqueue makes a set due now.
 func (r *Rotator) enqueue(trigger, id string) {
 	r.queue.Add(queue.Hint{Trigger: trigger, Wakes: true}, targets.Key(id))
 }
 
+// processNext takes a step of the next set that is due. It returns false after ShutDown.
 func (r *Rotator) processNext(ctx context.Context) bool {
 	items := r.queue.Take(func(int) int { return 1 })
 	for _, item := range items {
@@ -268,7 +278,7 @@ func (r *Rotator) pollSets(ctx context.Context) {
 		}
 		r.unchecked = err != nil
 	}
-	for _, id := range ids { // changes before the first look are unknown
+	for _, id := range ids { // the first poll cannot know of earlier changes
 		if err == nil && !r.polledOnce[id] {
 			r.polledOnce[id] = true
 			changed = append(changed, id)
@@ -319,21 +329,21 @@ type rotated struct {
 	publisher  publisher
 	announcer  announcer
 
-	unmended   atomic.Bool              // a published value may have changed
-	moved      atomic.Bool              // other namespaces may show it
+	unmended   atomic.Bool              // a published value may have changed: compare, and write it again
+	moved      atomic.Bool              // a namespace that the set does not note shows it
 	polled     atomic.Pointer[[]string] // the variables that the poll checks
 	namespaces atomic.Pointer[[]string] // the noted namespaces; nil: unknown
 	report     atomic.Pointer[Report]
 
-	begun       bool                 // the variable had a value at the last read
-	seen        uint64               // the highest step
+	hasValue    bool                 // the variable had a value at the last read
+	seen        uint64               // the highest step that a target showed or this process saw
 	annotated   time.Time            // when the annotations were read
-	unclear     string               // the faults of the annotations
+	faults      string               // of the annotations; the set waits until they are corrected
 	verified    time.Time            // when the primary was last used successfully
 	watched     map[string]time.Time // since when this process has seen a version without consumers
 	unread      []Shown              // targets that show it but can no longer be read
 	unreadEvent string               // the last Event that named them
-	ahead       string               // which version has a time in the future
+	future      string               // says which version has a time in the future
 	waitsFor    string               // why it waits; empty: it does not
 	failures    int                  // in a row
 	err         error                // of the last step
@@ -357,7 +367,7 @@ func newRotated(plan Plan, config Config, server *server) *rotated {
 // storePolled stores the variables with a value, which the poll must check.
 func (s *rotated) storePolled() {
 	ids := []string{}
-	if s.begun {
+	if s.hasValue {
 		ids = slices.AppendSeq([]string{s.ID}, maps.Keys(s.Publish))
 	}
 	if s.commands.declared {
@@ -370,9 +380,9 @@ func (s *rotated) storePolled() {
 // have a fault.
 const annotatedFor = 10 * time.Minute
 
-// annotatedAgain returns the time until the annotations are read again.
+// annotatedAgain returns for how long the annotations that were read are valid.
 func (s *rotated) annotatedAgain() time.Duration {
-	if s.unclear != "" {
+	if s.faults != "" {
 		return longest
 	}
 	return annotatedFor
@@ -388,14 +398,3 @@ func (s *rotated) watchRetiring(doc *versions.Document) {
 		}
 	}
 }
-
-const (
-	// shortest and longest limit the time between two checks of a closed gate. The time
-	// is a tenth of how long the gate has been closed. Faulty annotations are read again
-	// after longest.
-	shortest = time.Second
-	longest  = 30 * time.Second
-	// verifiedFor is how long a login counts as good after its use, while its set is
-	// idle.
-	verifiedFor = time.Hour
-)

@@ -67,8 +67,8 @@ func (s *step) run(ctx context.Context) (outcome, error) {
 // precedence as the reason.
 func (s *step) decide() versions.Action {
 	action := versions.Next(s.doc, s.set.Policy, s.facts)
-	if action.Verb == versions.Idle && s.set.unclear != "" {
-		return versions.Action{Verb: versions.Wait, Why: s.set.unclear}
+	if action.Verb == versions.Idle && s.set.faults != "" {
+		return versions.Action{Verb: versions.Wait, Why: s.set.faults}
 	}
 	return action
 }
@@ -123,7 +123,7 @@ func (s *step) readSet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.held, s.set.begun = held, held.Document != nil; s.set.begun {
+	if s.held, s.set.hasValue = held, held.Document != nil; s.set.hasValue {
 		s.doc = held.Document
 	}
 	s.set.seen = max(s.set.seen, s.doc.Step)
@@ -141,7 +141,7 @@ func (s *step) readAnnotations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	set.Plan, set.annotated, set.unclear = set.configured, time.Now(), unclear
+	set.Plan, set.annotated, set.faults = set.configured, time.Now(), unclear
 	if unclear != "" {
 		set.announcer.emitOnce(Event{Reason: EventWaiting, Message: unclear, Warning: true})
 	} else {
@@ -163,7 +163,7 @@ func (s *step) mayChange() bool { return s.owned() && s.set.seen <= s.doc.Step }
 // gatherFacts gathers the known facts beside the set.
 func (s *step) gatherFacts(ctx context.Context) (err error) {
 	set, f := s.set, &s.facts
-	set.ahead = s.doc.FutureText(s.now)
+	set.future = s.doc.FutureText(s.now)
 	*f = versions.Facts{Now: s.now, Seen: set.seen, Shown: map[string]bool{}, Tried: map[versions.Try]bool{}}
 	if set.commands.last.Answer == "" {
 		f.Command = set.commands.last.Command
@@ -187,7 +187,7 @@ func (s *step) gatherFacts(ctx context.Context) (err error) {
 	}
 	due := set.Schedule.findDue(set.ID, s.doc)
 	f.Due = !due.IsZero() && !s.now.Before(due)
-	if f.Barred = set.unclear; f.Barred == "" {
+	if f.Barred = set.faults; f.Barred == "" {
 		f.Barred = s.startLimiter.barred(&set.Plan, s.doc, s.now, false)
 	}
 	s.gates = set.askConsumers(ctx, s.doc, s.shown)
