@@ -59,7 +59,7 @@ test-gitops: kube ## Deploy Secrets with kubectl, Helm 3 and 4, Flux and Argo CD
 
 test-page: ## Drive the status page in a real browser (Debian: installs chromium and npm); ARGS=-update writes its pictures
 	test/page/install.sh
-	@[ -f '$(AXE)' ] || npm install --silent --no-audit --no-fund --prefix '$(HOME)/.cache/syncer-axe' axe-core@4.14.1
+	@[ -f '$(AXE)' ] || npm install --loglevel error --no-audit --no-fund --prefix '$(HOME)/.cache/syncer-axe' axe-core@4.14.1
 	cd test/page && $(GO) vet ./... && SYNCER_AXE='$(AXE)' $(GO) test -count=1 -v ./... $(value ARGS)
 
 node: ## Build what makes Pods run in tests, once, and print its path
