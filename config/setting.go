@@ -142,26 +142,26 @@ func settingsWithin(f reflect.StructField) []setting {
 // newSetting makes the setting that the tags of a field declare.
 func newSetting(f reflect.StructField) setting {
 	tags := appendTags(make(tags, 0, 16), f.Tag)
-	is := strings.Fields(tags.text("is"))
+	is := strings.Fields(tags.findText("is"))
 	s := setting{
-		name: tags.text("name"), annotation: tags.text("annotation"), env: tags.text("env"), kind: kindOf(f.Type, tags),
-		scope: scopeNamed(tags.text("scope")), section: tags.text("section"), tag: f.Tag,
-		field: cmp.Or(tags.text("in"), strings.TrimPrefix(f.Name, "_")),
-		noun:  tags.text("noun"), allowed: strings.Fields(tags.text("allowed")), truth: tags.text("true"),
-		def: tags.text("default"), follows: marked(tags.text("follows")),
+		name: tags.findText("name"), annotation: tags.findText("annotation"), env: tags.findText("env"), kind: kindOf(f.Type, tags),
+		scope: scopeNamed(tags.findText("scope")), section: tags.findText("section"), tag: f.Tag,
+		field: cmp.Or(tags.findText("in"), strings.TrimPrefix(f.Name, "_")),
+		noun:  tags.findText("noun"), allowed: strings.Fields(tags.findText("allowed")), truth: tags.findText("true"),
+		def: tags.findText("default"), follows: marked(tags.findText("follows")),
 		short: slices.Contains(is, "short"), lenient: slices.Contains(is, "lenient"), required: slices.Contains(is, "required"),
 		envOnly: slices.Contains(is, "envOnly"), credential: slices.Contains(is, "credential"), later: slices.Contains(is, "later"),
 	}
-	s.min, _ = strconv.Atoi(cmp.Or(tags.text("min"), "0"))
-	s.max, _ = strconv.Atoi(cmp.Or(tags.text("max"), "0"))
-	s.least, _ = time.ParseDuration(cmp.Or(tags.text("least"), "0"))
+	s.min, _ = strconv.Atoi(cmp.Or(tags.findText("min"), "0"))
+	s.max, _ = strconv.Atoi(cmp.Or(tags.findText("max"), "0"))
+	s.least, _ = time.ParseDuration(cmp.Or(tags.findText("least"), "0"))
 	switch s.kind {
 	case kindSecrets, kindItems, kindMap, kindObject:
 		of := f.Type
 		for of.Kind() != reflect.Struct {
 			of = of.Elem()
 		}
-		without := tags.text("without")
+		without := tags.findText("without")
 		s.items = slices.DeleteFunc(settingsOf(of), func(s setting) bool { return s.name == without })
 	}
 	return s
@@ -171,8 +171,8 @@ func newSetting(f reflect.StructField) setting {
 // cost more than the search.
 type tags [][2]string
 
-// text returns the text of a tag, or "" without it.
-func (all tags) text(name string) string {
+// findText returns the text of a tag, or "" without it.
+func (all tags) findText(name string) string {
 	for _, tag := range all {
 		if tag[0] == name {
 			return tag[1]
@@ -201,9 +201,9 @@ func marked(words string) string { return strings.ReplaceAll(words, `"`, "`") }
 // kindOf returns the kind from a tag, or otherwise from the field's type.
 func kindOf(t reflect.Type, tags tags) kind {
 	switch {
-	case tags.text("kind") != "":
-		return kind(tags.text("kind"))
-	case tags.text("allowed") != "":
+	case tags.findText("kind") != "":
+		return kind(tags.findText("kind"))
+	case tags.findText("allowed") != "":
 		return kindChoice
 	case t == reflect.TypeFor[time.Duration]():
 		return kindDuration
