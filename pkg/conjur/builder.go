@@ -107,11 +107,9 @@ func pathEscaped(req *http.Request, err error) (*http.Request, error) {
 	return req, err
 }
 
-// conditional adds a condition on the ETag to the request, unless the ETag is
-// empty.
+// conditional makes the request conditional on the ETag, unless the ETag is empty.
 func conditional(req *http.Request, etag string) *http.Request {
-	if etag != "" {
-		req = req.Clone(req.Context())
+	if req.Header.Del("If-None-Match"); etag != "" {
 		req.Header.Set("If-None-Match", etag)
 	}
 	return req

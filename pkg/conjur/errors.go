@@ -145,12 +145,15 @@ func (e *StatusError) advice() string {
 // the address to set. "" means that the status says enough. base is the configured
 // address.
 func hint(req *http.Request, base string, r *reply) string {
-	html := strings.HasPrefix(r.header.Get("Content-Type"), "text/html")
+	location, html := r.header.Get("Location"), strings.HasPrefix(r.header.Get("Content-Type"), "text/html")
+	if location == "" && !html {
+		return "" // as usual
+	}
 	asked, err := url.Parse(base)
 	switch {
 	case err != nil:
 	case r.status >= 300 && r.status <= 399:
-		return redirectHint(req, asked, r.header.Get("Location"))
+		return redirectHint(req, asked, location)
 	case html && len(r.body) > 0 && (r.status == http.StatusOK || r.status == http.StatusNotFound) && asked.Path == "":
 		return fmt.Sprintf("check the account and the authenticator in the address; set the address %s/api if this is Conjur Enterprise or Conjur Cloud", base)
 	}

@@ -149,12 +149,13 @@ func newParts(t *testing.T, d *conjurtest.Double, cfg *config.Config, dir string
 	})}
 }
 
-// Enqueue, Report, Beat, Stuck, Altered and Relist are the rest of a lane for a poll.
+// Enqueue, Report, Beat, Stuck, Altered, Lists and Relist are the rest of a lane for a poll.
 func (p testParts) Enqueue(h queue.Hint, keys ...targets.Key)   { p.queue.Add(h, keys...) }
 func (testParts) Report(string, error)                          {}
 func (testParts) Beat() (bool, error)                           { return false, nil }
 func (testParts) Stuck() bool                                   { return false }
 func (testParts) Altered() []targets.Key                        { return nil }
+func (testParts) Lists() bool                                   { return false }
 func (testParts) Relist(context.Context) ([]targets.Key, error) { return nil, nil }
 
 // Targets with a wrong id cost requests in the order of the refresh, whatever their

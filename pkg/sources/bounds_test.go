@@ -63,6 +63,8 @@ func TestBoundsOfTexts(t *testing.T) {
 // slowLister takes an hour.
 type slowLister struct{}
 
+func (slowLister) Lists() bool { return true }
+
 func (slowLister) Relist(ctx context.Context) ([]targets.Key, error) {
 	select {
 	case <-time.After(time.Hour):

@@ -30,7 +30,12 @@ func (l *listing) awaitList(ctx context.Context, interval time.Duration) []targe
 	if l.Lister == nil {
 		return nil
 	}
-	if l.found == nil {
+	switch {
+	case l.found != nil:
+	case !l.Lister.Lists():
+		l.Reporter.Report("list", nil)
+		return nil
+	default:
 		found := make(chan listed, 1)
 		l.found = found
 		l.running.Go(func() {

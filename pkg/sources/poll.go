@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/secretsync/syncer/pkg/queue"
@@ -58,6 +59,8 @@ type Results interface {
 // Lister finds out which variables exist, and returns the targets that change because of
 // that.
 type Lister interface {
+	// Lists reports whether any target depends on the list.
+	Lists() bool
 	Relist(context.Context) ([]targets.Key, error)
 }
 
@@ -98,23 +101,13 @@ type Poll struct {
 // random moment within the first interval. A tick that is due during a poll waits for its
 // end.
 func (p *Poll) Run(ctx context.Context) {
+	var polling sync.WaitGroup
+	defer polling.Wait()
+	var overrun atomic.Pointer[time.Time] // when the current poll will have exceeded its deadline; nil: none
+	polling.Go(func() { p.tick(ctx, &overrun) })
 	beat := time.NewTimer(0)
 	defer beat.Stop()
 	told, events := true, false // there was an event since the last beat; they arrive
-	tick := time.NewTimer(time.Duration(rand.Float64() * float64(p.Interval)))
-	defer tick.Stop()
-	if p.Interval <= 0 {
-		tick.Stop()
-	}
-
-	list, interval := &listing{Poll: p}, p.Interval
-	defer list.running.Wait()
-	var polling sync.WaitGroup
-	defer polling.Wait()
-	var ended chan struct{} // of the current poll; nil: none
-	var overrun time.Time   // when that poll will have exceeded its deadline
-	var due time.Time       // when the next tick is due
-
 	for {
 		select {
 		case <-ctx.Done():
@@ -124,7 +117,7 @@ func (p *Poll) Run(ctx context.Context) {
 			beat.Reset(0)
 		case <-beat.C:
 			next := beatEvery
-			if (ended == nil || time.Now().Before(overrun)) && !p.Heart.Stuck() {
+			if end := overrun.Load(); (end == nil || time.Now().Before(*end)) && !p.Heart.Stuck() {
 				given, err := p.Heart.Beat()
 				p.Reporter.Report("heartbeat", err)
 				if given && !told {
@@ -138,25 +131,37 @@ func (p *Poll) Run(ctx context.Context) {
 				}
 			}
 			beat.Reset(next)
+		}
+	}
+}
+
+// tick polls at each tick. It is a goroutine that lasts, because one for each poll would
+// wake another thread, and grow another stack.
+func (p *Poll) tick(ctx context.Context, overrun *atomic.Pointer[time.Time]) {
+	list, interval := &listing{Poll: p}, p.Interval
+	defer list.running.Wait()
+	tick := time.NewTimer(time.Duration(rand.Float64() * float64(interval)))
+	defer tick.Stop()
+	if interval <= 0 {
+		tick.Stop()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
 		case now := <-tick.C:
-			done, each := make(chan struct{}), interval // interval may change during the poll
-			ended, overrun, due = done, now.Add(p.Deadline+overrunSlack), now.Add(next(each))
-			polling.Go(func() {
-				defer close(done)
-				p.poll(ctx, list, each)
-			})
-		case <-ended:
-			if ended = nil; interval > 0 {
-				tick.Reset(time.Until(due))
-			}
+			end, due := now.Add(p.Deadline+overrunSlack), now.Add(next(interval))
+			overrun.Store(&end)
+			p.poll(ctx, list, interval)
+			overrun.Store(nil)
+			tick.Reset(time.Until(due))
 		case d := <-p.Intervals:
 			if d == interval {
 				continue
 			}
 			tick.Stop()
-			interval, due = d, time.Now().Add(time.Duration(rand.Float64()*float64(d)))
-			if ended == nil && interval > 0 {
-				tick.Reset(time.Until(due))
+			if interval = d; interval > 0 {
+				tick.Reset(time.Duration(rand.Float64() * float64(interval)))
 			}
 		}
 	}

@@ -111,6 +111,8 @@ func (a altered) Altered() []targets.Key { return a }
 // listFunc is called for each list.
 type listFunc func(context.Context) ([]targets.Key, error)
 
+func (listFunc) Lists() bool { return true }
+
 func (f listFunc) Relist(ctx context.Context) ([]targets.Key, error) { return f(ctx) }
 
 // polling runs a poll of the given interval in virtual time until f returns.

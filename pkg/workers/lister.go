@@ -18,17 +18,14 @@ type WildcardLister struct {
 	mu sync.Mutex // prevents an older list from replacing a newer one
 }
 
-// Relist calls refresh for each tick of the poll. It does nothing if no target holds all
-// variables.
-func (l *WildcardLister) Relist(ctx context.Context) ([]targets.Key, error) {
-	if wild, _ := l.Targets.Wild(); !wild {
-		return nil, nil
-	}
-	return l.refresh(ctx)
+// Lists reports whether a target holds all variables.
+func (l *WildcardLister) Lists() bool {
+	wild, _ := l.Targets.Wild()
+	return wild
 }
 
-// refresh returns the targets that a new list changes.
-func (l *WildcardLister) refresh(ctx context.Context) ([]targets.Key, error) {
+// Relist returns the targets that a new list changes.
+func (l *WildcardLister) Relist(ctx context.Context) ([]targets.Key, error) {
 	changed, err := l.Catalog.Refresh(ctx)
 	if err != nil {
 		return nil, err
@@ -47,6 +44,6 @@ func (l *WildcardLister) refresh(ctx context.Context) ([]targets.Key, error) {
 
 // List lets a worker continue if it has a target and no list was read yet.
 func (l *WildcardLister) List(ctx context.Context) error {
-	_, err := l.refresh(ctx)
+	_, err := l.Relist(ctx)
 	return err
 }

@@ -35,7 +35,7 @@ func TestListingTellsWhichTargetsDiffer(t *testing.T) {
 		if i == 2 {
 			server.Set("b", "value")
 		}
-		if got, err := l.refresh(t.Context()); err != nil || !slices.Equal(got, want) {
+		if got, err := l.Relist(t.Context()); err != nil || !slices.Equal(got, want) {
 			t.Errorf("refresh %d: %v (%v), want %v", i, got, err, want)
 		}
 	}

@@ -106,10 +106,12 @@ type listing struct {
 	mu      sync.Mutex
 }
 
+func (l *listing) Lists() bool {
+	wild, _ := l.set.Wild()
+	return wild
+}
+
 func (l *listing) Relist(ctx context.Context) (differ []targets.Key, err error) {
-	if wild, _ := l.set.Wild(); !wild {
-		return nil, nil
-	}
 	if _, err := l.catalog.Refresh(ctx); err != nil {
 		return nil, err
 	}
