@@ -91,7 +91,7 @@ func (f *files) Settled(o workers.Outcome) {
 }
 
 // Altered implements sources.Results.
-func (f *files) Altered() []targets.Key { return f.folder.Altered(f.targets.Records()) }
+func (f *files) Altered() []targets.Key { return f.folder.Altered(f.targets.Each()) }
 
 // TakeRequested implements sources.Application.
 func (f *files) TakeRequested() (bool, error) { return f.app.status.TakeRequested() }

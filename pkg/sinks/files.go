@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -304,13 +305,13 @@ func (f *Files) failed(t *targets.Target, err error) error {
 // not report a target that was missing or removed and is still absent, so a removed
 // target costs nothing. If a stat fails, Altered reports the target, and Read
 // returns the error.
-func (f *Files) Altered(all []records.Record) []targets.Key {
+func (f *Files) Altered(all iter.Seq[records.Record]) []targets.Key {
 	root, err := f.root()
 	if err == nil {
 		defer root.close()
 	}
 	var altered []targets.Key
-	for _, r := range all {
+	for r := range all {
 		last, seen := parseSight(r.Status.Version)
 		seen = seen && last.path == r.Spec.File.Path
 		failed := r.Status.WriteFailed || r.Status.RemovalFailed

@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"context"
+	"slices"
 
 	"github.com/secretsync/syncer/pkg/targets"
 	"github.com/secretsync/syncer/pkg/targets/records"
@@ -48,7 +49,7 @@ func (k *keeper) Altered(ts []*targets.Target) []targets.Key {
 	for _, t := range ts {
 		all = append(all, k.record(t))
 	}
-	return k.Files.Altered(all)
+	return k.Files.Altered(slices.Values(all))
 }
 
 // Assign makes these the targets that there are.

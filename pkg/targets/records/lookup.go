@@ -9,7 +9,8 @@ import (
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
-// Variables lists the ids of all variables in use, each once.
+// Variables lists the ids of all variables in use, each once. The caller does not modify
+// the list.
 func (l *Lane) Variables() []string {
 	s := l.wholeSet()
 	s.mu.Lock()
@@ -17,7 +18,7 @@ func (l *Lane) Variables() []string {
 	if l.variables == nil {
 		l.variables = slices.Sorted(maps.Keys(l.byVariable))
 	}
-	return slices.Clone(l.variables)
+	return l.variables
 }
 
 // ByVariable lists the targets that mention any of the variables, each once.

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -202,6 +203,28 @@ func (l *Lane) Records() []Record {
 		all = append(all, s.copy(s.records[key]))
 	}
 	return all
+}
+
+// Each yields all targets by key, each with its state at that moment. A poll looks at each
+// of them, and a copy of all would be half of its garbage.
+func (l *Lane) Each() iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		for _, key := range l.Keys() {
+			if r, ok := l.record(key); ok && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+func (l *Lane) record(key targets.Key) (Record, bool) {
+	s := l.wholeSet()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !l.keys[key] {
+		return Record{}, false
+	}
+	return s.copy(s.records[key]), true
 }
 
 // Records lists the targets of all lanes with their known state.
