@@ -73,7 +73,20 @@ var shortForm = strings.NewReplacer("%3A", ":", "%2F", "/", "%2C", ",", "+", "%2
 func (c *Client) LineLength(ids ...string) int {
 	n := len("GET ") + len(c.base) + len("/secrets?variable_ids=") + len(" HTTP/1.1\r\n")
 	for _, id := range ids {
-		n += len(shortForm.Replace(url.QueryEscape(c.fullID(id)))) + len(",")
+		n += lengthInLine(c.fullID("")) + lengthInLine(id) + len(",")
+	}
+	return n
+}
+
+// lengthInLine returns the length of a text after its escapes, without making them.
+func lengthInLine(text string) (n int) {
+	for i := range len(text) {
+		switch b := text[i]; {
+		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', strings.IndexByte("-_.~:/,", b) >= 0:
+			n++
+		default:
+			n += len("%00")
+		}
 	}
 	return n
 }
