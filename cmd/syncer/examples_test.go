@@ -100,7 +100,7 @@ func mayRead(t *testing.T, ids []string) {
 		if err != nil {
 			return err
 		}
-		for id, answer := range known.Fetch(t.Context(), ids) {
+		for id, answer := range known.Fetch(t.Context(), ids, nil) {
 			if answer.Err != nil {
 				t.Errorf("%s: %v", id, answer.Err)
 			}

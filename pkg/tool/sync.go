@@ -170,7 +170,7 @@ type ownError struct{ err error }
 func (e *ownError) Error() string { return e.err.Error() }
 
 // Fetch implements workers.Values. The caller wipes the result after use.
-func (r *rehearsal) Fetch(_ context.Context, ids []string) map[string]variables.Answer {
+func (r *rehearsal) Fetch(_ context.Context, ids []string, _ map[string]variables.Answer) map[string]variables.Answer {
 	answers := make(map[string]variables.Answer, len(ids))
 	for _, id := range ids {
 		answers[id] = variables.Answer{Verdict: variables.Found, Value: secret.New(slices.Clone(r.values[id].Bytes()))}

@@ -23,19 +23,18 @@ func (s *Syncer) fetch(ctx context.Context, rs []*job) (of func(*targets.Target)
 	for _, r := range rs {
 		defer r.span.Step("fetch")()
 	}
-	first := s.Values.Fetch(ctx, variablesOf(rs))
-	again := map[string]bool{}
+	first := s.Values.Fetch(ctx, variablesOf(rs), nil)
+	var again []string
 	for _, r := range rs {
 		if ids := named(r.Spec); apart(ids, first) {
-			for _, id := range found(ids, first) {
-				again[id] = true
-			}
+			again = append(again, found(ids, first)...)
 		}
 	}
 	if len(again) == 0 {
 		return func(t *targets.Target) map[string]variables.Answer { return forTenant(t, first) }, func() { variables.Wipe(first) }
 	}
-	second := s.Values.Fetch(ctx, slices.Sorted(maps.Keys(again)))
+	slices.Sort(again)
+	second := s.Values.Fetch(ctx, slices.Compact(again), first)
 	return func(t *targets.Target) map[string]variables.Answer { return forTenant(t, together(t, first, second)) },
 		func() { variables.Wipe(first); variables.Wipe(second) }
 }

@@ -16,20 +16,22 @@ import (
 type pieces struct {
 	*answers
 	whole   int
-	between func(fetch int) // called between the first variable and the others
+	earlier []map[string]variables.Answer // of each fetch
+	between func(fetch int)               // called between the first variable and the others
 }
 
-func (p *pieces) Fetch(ctx context.Context, ids []string) map[string]variables.Answer {
+func (p *pieces) Fetch(ctx context.Context, ids []string, earlier map[string]variables.Answer) map[string]variables.Answer {
+	p.earlier = append(p.earlier, earlier)
 	n := len(p.fetches) + 1
 	if n >= p.whole {
-		return p.answers.Fetch(ctx, ids)
+		return p.answers.Fetch(ctx, ids, nil)
 	}
-	answers := p.answers.Fetch(ctx, ids[:1])
+	answers := p.answers.Fetch(ctx, ids[:1], nil)
 	if p.between != nil {
 		p.between(n)
 	}
 	p.fetches = p.fetches[:n-1] // it is one
-	for id, a := range p.answers.Fetch(ctx, ids[1:]) {
+	for id, a := range p.answers.Fetch(ctx, ids[1:], nil) {
 		a.Request = 1 + len(answers)
 		answers[id] = a
 	}
@@ -67,6 +69,9 @@ func TestWhatComesInPiecesIsWrittenIfItHasNotChanged(t *testing.T) {
 	f, p := inPieces(t, 100, func(*fixture, int) {})
 	if r := f.sync("file/db")["file/db"]; r.Err != nil || !r.Wrote || len(p.fetches) != 2 {
 		t.Errorf("after %d fetches: %+v", len(p.fetches), r)
+	}
+	if p.earlier[0] != nil || p.earlier[1]["user"].Verdict != variables.Found {
+		t.Error("the second reading does not have the answers of the first")
 	}
 	f.assertFile("db.json", `{"password":"old password","user":"old user"}`)
 	for _, v := range f.values.handed {

@@ -258,11 +258,10 @@ func (d *draft) revokes(i int) bool {
 
 // variablesOf lists the variable ids of the targets.
 func variablesOf(rs []*job) []string {
-	ids := map[string]bool{}
+	var ids []string
 	for _, r := range rs {
-		for _, id := range slices.Concat(r.Spec.Variables(), r.Spec.Watched) {
-			ids[id] = true
-		}
+		ids = append(append(ids, r.Spec.Variables()...), r.Spec.Watched...)
 	}
-	return slices.Sorted(maps.Keys(ids))
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }

@@ -32,9 +32,9 @@ type Targets interface {
 }
 
 // Values fetches variables. The answer holds every id asked for; the caller owns its
-// values.
+// values. earlier may be nil, or answers that the caller still owns; see variables.Client.
 type Values interface {
-	Fetch(ctx context.Context, ids []string) map[string]variables.Answer
+	Fetch(ctx context.Context, ids []string, earlier map[string]variables.Answer) map[string]variables.Answer
 }
 
 // Templates returns the text of a target's template, or "" for a target without one.

@@ -33,7 +33,7 @@ type answers struct {
 	handed  []secret.Value
 }
 
-func (v *answers) Fetch(ctx context.Context, ids []string) map[string]variables.Answer {
+func (v *answers) Fetch(ctx context.Context, ids []string, _ map[string]variables.Answer) map[string]variables.Answer {
 	if v.hook != nil {
 		v.hook(ctx)
 	}

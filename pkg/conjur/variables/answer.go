@@ -1,11 +1,13 @@
 package variables
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
 
@@ -51,7 +53,20 @@ type Answer struct {
 	// GoneFor maps tenants to the proof for them; see Use. The brake may hold back for
 	// one tenant what already counts for another one.
 	GoneFor map[string]error
+
+	source    *source // nil if no batch brought it
+	unchanged bool    // since the earlier fetch, which has the value
 }
+
+// source is the batch that brought answers. With its ETag, a later fetch learns whether
+// the values have changed since.
+type source struct {
+	conjur.Batch
+	etag   string        // of the last answer; a hash of values, never shown
+	prints []fingerprint // of the values, in a fetch
+}
+
+type fingerprint [sha256.Size]byte
 
 // For returns the answer for a tenant.
 func (a Answer) For(tenant string) Answer {

@@ -18,12 +18,11 @@ const (
 
 // chunk holds the variables of one request.
 type chunk struct {
-	conjur.Batch             // with sorted ids
-	size         int         // of the ids in the request line
-	single       bool        // one variable, requested by its path
-	trust        trust       // trust of its variables
-	etag         string      // of the last answer; a hash of values, never shown
-	vars         []*variable // see unmodified
+	source             // with sorted ids
+	size   int         // of the ids in the request line
+	single bool        // one variable, requested by its path
+	trust  trust       // trust of its variables
+	vars   []*variable // see unmodified
 	// sick marks a chunk that was refused, or a part of a refused chunk that was
 	// not requested since. The budget pays for its requests.
 	sick bool
@@ -41,7 +40,7 @@ func (ch *chunk) without(size func(string) int, drop func(string) bool) *chunk {
 }
 
 func newChunk(ids []string, size func(string) int) *chunk {
-	ch := &chunk{Batch: conjur.Batch{IDs: ids}}
+	ch := &chunk{source: source{Batch: conjur.Batch{IDs: ids}}}
 	for _, id := range ids {
 		ch.size += size(id)
 	}

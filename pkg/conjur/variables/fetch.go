@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
@@ -16,17 +17,35 @@ const asidesPerFetch = 32
 // fails as a whole. Calls that arrive during another are merged into the next
 // batch. One batch carries all ids of a call, unless they exceed its size or only
 // some of them were found before.
-func (c *Client) Fetch(ctx context.Context, ids []string) map[string]Answer {
+//
+// earlier may be nil, or answers of a Fetch that the caller still owns. Conjur does not
+// send the values of a batch again that have not changed since. They are copied from
+// there.
+func (c *Client) Fetch(ctx context.Context, ids []string, earlier map[string]Answer) map[string]Answer {
 	if len(ids) == 0 {
 		return map[string]Answer{}
 	}
-	return c.flights.fetch(ctx, ids)
+	known := map[string]*source{}
+	for _, id := range ids {
+		if s := earlier[id].source; s != nil && s.etag != "" {
+			known[s.IDs[0]] = s
+		}
+	}
+	answers := c.flights.fetch(ctx, ids, known)
+	for id, a := range answers {
+		if a.unchanged {
+			a.Value = secret.New(bytes.Clone(earlier[id].Value.Bytes()))
+			answers[id] = a
+		}
+	}
+	return answers
 }
 
-// load reads the variables of one flight. The ids are distinct.
-func (c *Client) load(ctx context.Context, ids []string) map[string]Answer {
+// load reads the variables of one flight. The ids are distinct. known are the sources of
+// answers of an earlier flight, by their first id.
+func (c *Client) load(ctx context.Context, ids []string, known map[string]*source) map[string]Answer {
 	valid, _ := distinct(ids)
-	l := &load{call: c.begin(ctx, valid), answers: make(map[string]Answer, len(ids))}
+	l := &load{call: c.begin(ctx, valid), answers: make(map[string]Answer, len(ids)), known: known}
 	q := c.memory.sort(valid)
 	defer l.end(false)
 	l.keepHalf(len(q.aside) > 0, func() { l.askTogether(q) })
@@ -67,6 +86,11 @@ func (l *load) askAsides(ids []string) {
 // always requested individually.
 func (l *load) askTogether(q question) {
 	chunks := q.chunks(l.room(), l.encodedLen)
+	for _, ch := range chunks {
+		if s := l.known[ch.IDs[0]]; s != nil && !ch.single && slices.Equal(s.IDs, ch.IDs) {
+			ch.source = *s // so that the request is conditional
+		}
+	}
 	for len(chunks) > 0 {
 		next, looked := chunks[0], l.listRead
 		chunks = chunks[1:]
@@ -82,7 +106,8 @@ func (l *load) askTogether(q question) {
 type load struct {
 	*call
 	answers map[string]Answer
-	request int // number of the last request with values
+	known   map[string]*source // of an earlier flight, by their first id
+	request int                // number of the last request with values
 }
 
 func (l *load) isAnswered(id string) bool {
@@ -113,31 +138,41 @@ func (l *load) whyNot(id string) Answer {
 
 func (l *load) values(ch *chunk, r conjur.Values) {
 	l.request++
-	for _, id := range ch.IDs {
-		if v, ok := r.Found[id]; ok {
-			l.found(id, v)
+	if r.Form == conjur.Unchanged {
+		for i, id := range ch.IDs {
+			l.found(id, Answer{source: &ch.source, unchanged: true}, ch.prints[i])
+		}
+		return
+	}
+	ch.prints = make([]fingerprint, len(ch.IDs))
+	for i, id := range ch.IDs {
+		v, ok := r.Found[id]
+		if !ok {
+			l.answers[id] = unknown(r.Bad[id])
 			continue
 		}
-		l.answers[id] = unknown(r.Bad[id])
+		ch.prints[i] = l.memory.fingerprint(v)
+		l.found(id, Answer{Value: v, source: &ch.source}, ch.prints[i])
 	}
 }
 
 func (l *load) single(id string, r reading) {
 	if r.Verdict == Found {
 		l.request++
-		l.found(id, r.Value)
+		l.found(id, Answer{Value: r.Value}, l.memory.fingerprint(r.Value))
 		return
 	}
 	l.answers[id] = r.Answer
 }
 
-func (l *load) found(id string, v secret.Value) {
-	if err := l.memory.fetched(id, v, l.step); err != nil {
-		v.Wipe()
+func (l *load) found(id string, a Answer, p fingerprint) {
+	if err := l.memory.fetched(id, p, l.step); err != nil {
+		a.Value.Wipe()
 		l.answers[id] = unknown(err)
 		return
 	}
-	l.answers[id] = Answer{Verdict: Found, Value: v, Request: l.request}
+	a.Verdict, a.Request = Found, l.request
+	l.answers[id] = a
 }
 
 func (l *load) unknown(ids []string, err error) {

@@ -269,3 +269,60 @@ func TestAnswersTellWhichValuesCameTogether(t *testing.T) {
 		})
 	}
 }
+
+func TestAnotherFetchReceivesOnlyWhatHasChanged(t *testing.T) {
+	d, ids := conjurtest.Filled(1000)
+	c := start(t, d, nil)
+	first := c.Fetch(t.Context(), ids)
+	n := conjurtest.Count(d.Log(), conjur.KindBatch)
+	for round, changed := range []string{"new", "newer"} {
+		d.Set(ids[500], changed)
+		second := c.Client.Fetch(t.Context(), ids, first)
+		variables.Wipe(first)
+		full := 0
+		for _, a := range d.Log() {
+			if a.Status == http.StatusOK {
+				full++
+			}
+		}
+		if n < 3 || full != 1 {
+			t.Errorf("round %d: %d of %d answers have values, want one of several", round, full, n)
+		}
+		for i, id := range ids {
+			want := "value of " + id
+			if i == 500 {
+				want = changed
+			}
+			wantFound(t, second[id], want)
+		}
+		first = second
+	}
+}
+
+// Only the fetch that has the earlier values can do without them.
+func TestAFetchThatSharesARequestReceivesAllValues(t *testing.T) {
+	for _, again := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			d, ids := conjurtest.Filled(3)
+			c := serve(t, d, nil)
+			first := c.Fetch(t.Context(), ids)
+			begun, goOn := hold(d)
+			var fetches sync.WaitGroup
+			for i := range 3 {
+				fetches.Go(func() {
+					earlier := map[string]variables.Answer{}
+					if i == again {
+						earlier = first
+					}
+					for id, a := range c.Client.Fetch(t.Context(), ids, earlier) {
+						wantFound(t, a, "value of "+id)
+					}
+				})
+				synctest.Wait() // the first is under way, and the others wait
+			}
+			<-begun
+			close(goOn)
+			fetches.Wait()
+		})
+	}
+}

@@ -3,7 +3,6 @@ package variables
 import (
 	"bytes"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -25,7 +24,8 @@ type flights struct {
 type flight struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
-	ids     map[string]bool
+	ids     []string           // of all callers
+	known   map[string]*source // of the only caller; nil if there are several
 	callers int
 	begun   bool // its goroutine runs
 	done    chan struct{}
@@ -33,8 +33,8 @@ type flight struct {
 }
 
 // fetch returns an answer for every id.
-func (fs *flights) fetch(ctx context.Context, ids []string) map[string]Answer {
-	f := fs.join(ctx, ids)
+func (fs *flights) fetch(ctx context.Context, ids []string, known map[string]*source) map[string]Answer {
+	f := fs.join(ctx, ids, known)
 	select {
 	case <-f.done:
 	case <-ctx.Done():
@@ -47,19 +47,19 @@ func (fs *flights) fetch(ctx context.Context, ids []string) map[string]Answer {
 	return fs.collect(f, ids)
 }
 
-func (fs *flights) join(ctx context.Context, ids []string) *flight {
+func (fs *flights) join(ctx context.Context, ids []string, known map[string]*source) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f := fs.next
 	if f == nil {
-		f = &flight{ids: map[string]bool{}, done: make(chan struct{})}
+		f = &flight{known: known, done: make(chan struct{})}
 		f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		fs.next = f
+	} else {
+		f.known = nil // only one caller has the values
 	}
 	f.callers++
-	for _, id := range ids {
-		f.ids[id] = true
-	}
+	f.ids = append(f.ids, ids...)
 	fs.start()
 	return f
 }
@@ -76,7 +76,8 @@ func (fs *flights) start() {
 
 func (fs *flights) run(f *flight) {
 	fs.client.conjur.AwaitRate(f.ctx)
-	answers := fs.client.load(f.ctx, fs.depart(f))
+	ids, known := fs.depart(f)
+	answers := fs.client.load(f.ctx, ids, known)
 	f.cancel()
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -86,14 +87,16 @@ func (fs *flights) run(f *flight) {
 	close(f.done)
 }
 
-// depart returns the variables of a flight, which no call can join any more.
-func (fs *flights) depart(f *flight) []string {
+// depart returns the variables of a flight, which no call can join any more, and the
+// sources that its caller knows.
+func (fs *flights) depart(f *flight) ([]string, map[string]*source) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.next == f {
 		fs.next = nil
 	}
-	return slices.Sorted(maps.Keys(f.ids))
+	slices.Sort(f.ids)
+	return slices.Compact(f.ids), f.known
 }
 
 // giveUp removes a caller from a flight. The last one cancels it. A flight that has
@@ -112,11 +115,14 @@ func (fs *flights) giveUp(f *flight) (last, flying bool) {
 	return true, f.begun
 }
 
-// collect returns a caller's answers, with copies of the values.
+// collect returns a caller's answers. Their values are copies, unless nobody else has them.
 func (fs *flights) collect(f *flight, ids []string) map[string]Answer {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f.callers--
+	if f.callers == 0 && len(f.answers) == len(ids) { // exactly this caller's
+		return f.answers
+	}
 	mine := make(map[string]Answer, len(ids))
 	for _, id := range ids {
 		a := f.answers[id]

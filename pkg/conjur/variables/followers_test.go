@@ -220,3 +220,21 @@ func TestValueThatIsSetBack(t *testing.T) {
 		}
 	})
 }
+
+// The same holds for an answer that has no values, because an earlier fetch had them.
+func TestAnUnchangedEarlierValueIsHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ids := conjurtest.Filled(2)
+		c := serve(t, d, func(c *setup) { c.Steady = time.Hour })
+		first := c.Fetch(t.Context(), ids)
+		d.Set(ids[0], "new")
+		_, _ = c.Changed(t.Context(), ids)
+		d.Set(ids[0], "value of "+ids[0])
+		second := c.Client.Fetch(t.Context(), ids, first)
+		wantUnknown(t, second[ids[0]])
+		if _, held := errors.AsType[*variables.ReturnedError](second[ids[0]].Err); !held {
+			t.Error(second[ids[0]].Err)
+		}
+		wantFound(t, second[ids[1]], "value of "+ids[1])
+	})
+}

@@ -1,6 +1,7 @@
 package variables_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -31,6 +32,11 @@ type client struct {
 }
 
 func (c client) Close() { c.conjurClient.Close() }
+
+// Fetch fetches without earlier answers.
+func (c client) Fetch(ctx context.Context, ids []string) map[string]variables.Answer {
+	return c.Client.Fetch(ctx, ids, nil)
+}
 
 // newClient makes a client that ends with the test.
 func newClient(t testing.TB, config conjur.Config, adapt func(*setup)) client {

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"hash"
 	"slices"
 	"sync"
 	"time"
@@ -24,8 +25,6 @@ const (
 	// have been read.
 	startPolls = 10
 )
-
-type fingerprint [sha256.Size]byte
 
 // variable is the memory of one variable. It does not contain the value.
 type variable struct {
@@ -60,8 +59,10 @@ type variable struct {
 
 // memory is the state of variables that the calls of Fetch and Changed share.
 type memory struct {
-	key   [sha256.Size]byte     // for fingerprints; random in each process
 	users func() map[string]Use // see Config; nil if nobody tells tenants apart
+
+	printing sync.Mutex
+	mac      hash.Hash // makes fingerprints, with a random key in each process
 
 	mu    sync.Mutex
 	rules Rules
@@ -89,9 +90,9 @@ type inUse struct {
 }
 
 func newMemory(r Rules) *memory {
-	m := &memory{rules: r, vars: map[string]*variable{}, unreadable: map[string]time.Time{}}
-	_, _ = rand.Read(m.key[:]) // documented never to fail
-	return m
+	var key [sha256.Size]byte
+	_, _ = rand.Read(key[:]) // documented never to fail
+	return &memory{rules: r, mac: hmac.New(sha256.New, key[:]), vars: map[string]*variable{}, unreadable: map[string]time.Time{}}
 }
 
 // usersWhenDue returns who uses the variables if that is needed, which due says with the
@@ -106,10 +107,13 @@ func (m *memory) usersWhenDue(due func() bool) map[string]Use {
 	return m.users()
 }
 
-func (m *memory) fingerprint(v secret.Value) fingerprint {
-	h := hmac.New(sha256.New, m.key[:])
-	h.Write(v.Bytes())
-	return fingerprint(h.Sum(nil))
+func (m *memory) fingerprint(v secret.Value) (p fingerprint) {
+	m.printing.Lock()
+	defer m.printing.Unlock()
+	m.mac.Reset() // computes the key's share only once
+	m.mac.Write(v.Bytes())
+	m.mac.Sum(p[:0])
+	return p
 }
 
 // setRules ends the active hold if the new rules disable the brake.
@@ -180,8 +184,7 @@ func (m *memory) get(id string) *variable {
 // held back. If the value differs from the last poll's, others may hold a different
 // value. The next poll then reports a change, even if it finds its own last value
 // again.
-func (m *memory) fetched(id string, value secret.Value, call uint64) error {
-	p := m.fingerprint(value)
+func (m *memory) fetched(id string, p fingerprint, call uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.get(id)

@@ -34,7 +34,7 @@ func TestObservationsOfOverlappingCallsCountOnce(t *testing.T) {
 func TestAnAnswerFromBeforeTheLastFindProvesNothing(t *testing.T) {
 	m := newMemory(complete(Rules{Confirmations: 2, Brake: Brake{Disabled: true}}))
 	late, other := m.step(), m.step()
-	if err := m.fetched("x", secret.New([]byte("a value")), other); err != nil {
+	if err := m.fetched("x", m.fingerprint(secret.New([]byte("a value"))), other); err != nil {
 		t.Fatal(err)
 	}
 	m.suspect("x", seenGone(late))
@@ -67,7 +67,7 @@ func TestPollWipesWhatItCompared(t *testing.T) {
 	m := newMemory(complete(Rules{Confirmations: 2, Brake: Brake{Disabled: true}}))
 	p := &poll{call: &call{Client: &Client{memory: m}}}
 	v, w := secret.New([]byte("one")), secret.New([]byte("two"))
-	p.values(&chunk{Batch: conjur.Batch{IDs: []string{"a"}}}, conjur.Values{Found: map[string]secret.Value{"a": v}})
+	p.values(&chunk{source: source{Batch: conjur.Batch{IDs: []string{"a"}}}}, conjur.Values{Found: map[string]secret.Value{"a": v}})
 	p.single("b", reading{Answer: Answer{Verdict: Found, Value: w}})
 	if v.Len() != 0 || w.Len() != 0 {
 		t.Error("a value was kept")

@@ -67,7 +67,7 @@ func setOneByOne(ctx context.Context, client *conjur.Client, values []conjur.New
 	if err != nil {
 		return err
 	}
-	earlier := known.Fetch(ctx, ids)
+	earlier := known.Fetch(ctx, ids, nil)
 	for i, v := range values {
 		err := client.Set(ctx, v.ID, v.Value)
 		if err == nil {
