@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,11 +43,13 @@ func (c *Conjur) Environ(more ...string) []string { return proctest.Environ(c.En
 // Declare makes variables without a value that the host may read.
 func (c *Conjur) Declare(ids ...string) {
 	c.Helper()
-	var policy strings.Builder
-	for _, id := range ids {
-		fmt.Fprintf(&policy, "- !variable %q\n", id)
+	for some := range slices.Chunk(ids, 10_000) { // the length of a policy is limited
+		var policy strings.Builder
+		for _, id := range some {
+			fmt.Fprintf(&policy, "- !variable %q\n", id)
+		}
+		c.Server.Policy(policy.String() + c.privilege("!permit", some))
 	}
-	c.Server.Policy(policy.String() + c.privilege("!permit", ids))
 }
 
 // Variables makes variables that the host may read, each with a value.
