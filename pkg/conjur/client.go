@@ -88,10 +88,9 @@ func New(config Config) (*Client, error) {
 }
 
 // AwaitRate returns when the rate limit lets a request pass at once. Whoever collects
-// variables for a batch calls it before, because more of them may arrive meanwhile.
-func (c *Client) AwaitRate(ctx context.Context) {
-	c.pace.until(ctx, func() bool { return c.pace.all.Tokens() >= 1 })
-}
+// variables for a batch calls it before, because more of them may arrive meanwhile. In the
+// first seconds it lets 100 calls per second pass.
+func (c *Client) AwaitRate(ctx context.Context) { c.pace.gather(ctx) }
 
 // Reconnect closes the idle connections, so that the next request opens a new one.
 // Behind a load balancer, that one may lead to another server.

@@ -16,6 +16,9 @@ const (
 	// pollShareFrom is the age of the client from which polls have that right. Before,
 	// everybody waits for the first fetches, which return all that a poll would find.
 	pollShareFrom = 10 * time.Second
+	// gatherTime is the time between the first fetches. A list of Secrets makes targets one
+	// by one, and workers that take them at once would spend the burst on small requests.
+	gatherTime = 10 * time.Millisecond
 )
 
 // pace limits the rate of all requests together. Somebody waits for most of them, but not
@@ -24,12 +27,13 @@ type pace struct {
 	all     *rate.Limiter
 	reserve float64       // the requests that polls leave to the others
 	polls   *rate.Limiter // the share that polls have a right to
+	first   *rate.Limiter // the first fetches
 	start   time.Time
 }
 
 func newPace(limit rate.Limit) *pace {
 	burst := 2 * int(limit)
-	return &pace{rate.NewLimiter(limit, burst), pollReserve * float64(burst), rate.NewLimiter(pollShare*limit, 1), time.Now()}
+	return &pace{rate.NewLimiter(limit, burst), pollReserve * float64(burst), rate.NewLimiter(pollShare*limit, 1), rate.NewLimiter(rate.Every(gatherTime), 1), time.Now()}
 }
 
 // wait returns when a request may be sent.
@@ -38,6 +42,14 @@ func (p *pace) wait(ctx context.Context, yields bool) error {
 		p.until(ctx, p.spares)
 	}
 	return p.all.Wait(ctx)
+}
+
+// gather returns when a fetch should be sent, with all variables collected until then.
+func (p *pace) gather(ctx context.Context) {
+	if time.Since(p.start) < pollShareFrom {
+		_ = p.first.Wait(ctx)
+	}
+	p.until(ctx, func() bool { return p.all.Tokens() >= 1 })
 }
 
 // until looks, as often as requests may be sent, whether something is true.

@@ -280,6 +280,7 @@ func TestRateLimit(t *testing.T) {
 		d := conjurtest.New()
 		d.Set("app/a", "v")
 		c := serve(t, d, func(c *setup) { c.RateLimit = 2 })
+		time.Sleep(10 * time.Second) // the first fetches are apart
 		begin := time.Now()
 		for range 10 {
 			wantFound(t, fetch(t, c, "app/a"), "v")

@@ -214,6 +214,7 @@ func TestAnAnswerThatAVariableIsGoneIsUsedForASecond(t *testing.T) {
 		d := conjurtest.New()
 		d.Fill([]string{"app/there"})
 		c := serve(t, d, func(c *setup) { c.ConfirmAfter, c.Confirmations = 10*time.Second, 2 })
+		time.Sleep(10 * time.Second) // the first fetches are apart
 		for _, step := range []struct {
 			wait time.Duration
 			asks int

@@ -102,6 +102,27 @@ func TestFetchesThatWaitForTheRateShareARequest(t *testing.T) {
 	})
 }
 
+// Targets that become known one by one at the start share requests, so that enough of the
+// burst remains for the rest of them. Later, a fetch never waits for others.
+func TestTheFirstFetchesShareRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ids := conjurtest.Filled(100)
+		c := serve(t, d, func(*setup) {})
+		for _, most := range []int{11, 100} {
+			var fetches sync.WaitGroup
+			for _, id := range ids {
+				fetches.Go(func() { wantFound(t, fetch(t, c, id), "value of "+id) })
+				time.Sleep(time.Millisecond)
+			}
+			fetches.Wait()
+			if n := conjurtest.Count(d.Log(), conjur.KindBatch); n > most || n < most-1 {
+				t.Errorf("%d fetches took %d requests, want %d", len(ids), n, most)
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
+}
+
 // Who gives up a fetch that waits for the rate limit does not take it from others.
 func TestGivingUpWhileTheRateIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
