@@ -2,6 +2,7 @@ package conjur
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -9,11 +10,10 @@ import (
 
 const (
 	// pollReserve is the share of the burst that polls leave to the other requests.
-	pollReserve = 2.0 / 3
-	// pollShare is the share of the rate that polls have a right to, whatever the others
-	// take. It is that of one of two requesters that take turns.
+	pollReserve = 0.8
+	// pollShare is the rate that polls have besides that of the others, as a share of it.
 	pollShare = 0.5
-	// pollShareFrom is the age of the client from which polls have that right. Before,
+	// pollShareFrom is the age of the client from which polls have that rate. Before,
 	// everybody waits for the first fetches, which return all that a poll would find.
 	pollShareFrom = 10 * time.Second
 	// gatherTime is the time between the first fetches. A list of Secrets makes targets one
@@ -21,12 +21,13 @@ const (
 	gatherTime = 10 * time.Millisecond
 )
 
-// pace limits the rate of all requests together. Somebody waits for most of them, but not
-// for those of a poll. Polls therefore leave a part of the burst to the others.
+// pace limits the rate of requests. Somebody waits for most of them, but not for those of
+// a poll. Polls therefore leave most of the burst to the others, and take nothing from
+// them when the rate is scarce.
 type pace struct {
-	all     *rate.Limiter
+	all     *rate.Limiter // all requests but those that polls takes
 	reserve float64       // the requests that polls leave to the others
-	polls   *rate.Limiter // the share that polls have a right to
+	polls   *rate.Limiter
 	first   *rate.Limiter // the first fetches
 	start   time.Time
 }
@@ -37,9 +38,12 @@ func newPace(limit rate.Limit) *pace {
 }
 
 // wait returns when a request may be sent.
-func (p *pace) wait(ctx context.Context, yields bool) error {
-	if yields {
-		p.until(ctx, p.spares)
+func (p *pace) wait(ctx context.Context, isPoll bool) error {
+	for isPoll && p.all.Tokens() < p.reserve+1 && ctx.Err() == nil {
+		if time.Since(p.start) >= pollShareFrom && p.polls.Allow() {
+			return nil
+		}
+		sleep(ctx, time.Duration(float64(time.Second)/float64(p.all.Limit())))
 	}
 	return p.all.Wait(ctx)
 }
@@ -49,25 +53,19 @@ func (p *pace) gather(ctx context.Context) {
 	if time.Since(p.start) < pollShareFrom {
 		_ = p.first.Wait(ctx)
 	}
-	p.until(ctx, func() bool { return p.all.Tokens() >= 1 })
-}
-
-// until looks, as often as requests may be sent, whether something is true.
-func (p *pace) until(ctx context.Context, isTrue func() bool) {
-	for !isTrue() {
-		next := time.NewTimer(time.Duration(float64(time.Second) / float64(p.all.Limit())))
-		select {
-		case <-next.C:
-		case <-ctx.Done():
-			next.Stop()
-			return
-		}
+	for lacks := 1 - p.all.Tokens(); lacks > 0 && ctx.Err() == nil; lacks = 1 - p.all.Tokens() {
+		sleep(ctx, time.Duration(math.Ceil(lacks*float64(time.Second)/float64(p.all.Limit()))))
 	}
 }
 
-// spares reports whether a poll may send a request now.
-func (p *pace) spares() bool {
-	return p.all.Tokens() >= p.reserve+1 || time.Since(p.start) >= pollShareFrom && p.polls.Allow()
+// sleep waits for a time, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 type pollKey struct{}
