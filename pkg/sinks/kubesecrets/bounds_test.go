@@ -59,6 +59,22 @@ func TestBoundsOfMembers(t *testing.T) {
 	}
 }
 
+// TestAForgedListIsReadToItsBound: whoever may write a Secret can forge a list that is easy to
+// pack.
+func TestAForgedListIsReadToItsBound(t *testing.T) {
+	const ids = 10 * targets.MaxEntries
+	text := strings.NewReader("[" + strings.Repeat(`"v", `, ids) + `"v"]`)
+	all := text.Len()
+	if got := decodeMembers(text); got != nil || text.Len() < all*8/10 {
+		t.Errorf("%d bytes of %d are left, and %d ids are read", text.Len(), all, len(got))
+	}
+	for _, forged := range []string{"", "null", "{}", `["v"`, `["v"]]`, `["v"] ["v"]`, `["v", 1]`} {
+		if got := decodeMembers(strings.NewReader(forged)); got != nil {
+			t.Errorf("of %q are read %q", forged, got)
+		}
+	}
+}
+
 func TestBoundsOfStamps(t *testing.T) {
 	for less := -1; less <= 1; less++ {
 		set := &records.Set{}

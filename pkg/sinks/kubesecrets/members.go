@@ -34,11 +34,7 @@ func membersOf(live *corev1.Secret, owned fieldTree) []string {
 	if err != nil {
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(unpacked, mostMembers+1))
-	if err != nil || len(text) > mostMembers {
-		return nil
-	}
-	return decodeMembers(text)
+	return decodeMembers(io.LimitReader(unpacked, mostMembers))
 }
 
 // membersAnnotation returns the annotation for the members. It is compressed,
@@ -81,9 +77,24 @@ func encodeMembers(ids []string) []byte {
 	return text
 }
 
-// decodeMembers returns nil for any text that encodeMembers did not produce.
-func decodeMembers(text []byte) (ids []string) {
-	if json.Unmarshal(text, &ids) != nil || len(ids) > targets.MaxEntries {
+// decodeMembers returns nil for anything but a list of at most targets.MaxEntries ids. A forged
+// list can have ten times as many, so it is decoded only up to the first id too many.
+func decodeMembers(text io.Reader) (ids []string) {
+	list := json.NewDecoder(text)
+	if begin, err := list.Token(); err != nil || begin != json.Delim('[') {
+		return nil
+	}
+	for list.More() {
+		var id string
+		if len(ids) == targets.MaxEntries || list.Decode(&id) != nil {
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	if _, err := list.Token(); err != nil { // the end of the list
+		return nil
+	}
+	if _, err := list.Token(); !errors.Is(err, io.EOF) {
 		return nil
 	}
 	return ids
