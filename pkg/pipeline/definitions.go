@@ -30,7 +30,7 @@ type definer struct {
 	troubles *health.Troubles
 	log      *zap.Logger
 
-	parsing sync.Mutex
+	parsing sync.Mutex // of a large definition
 }
 
 // Upsert updates the target of a Secret in its lane to the Secret's current state.
@@ -110,11 +110,16 @@ func (d *definer) define(namespace, name string, complete func(*definitions.Secr
 	d.accounts.Changed(t.Key)
 }
 
+// smallDefinition is the size in bytes up to which a definition is parsed at once.
+const smallDefinition = 4 << 10
+
 // parse makes one target at a time, because parsing a large map needs many times its size
-// in memory.
+// in memory. Small definitions do not wait for that.
 func (d *definer) parse(def definitions.SecretDefinition) *targets.Target {
-	d.parsing.Lock()
-	defer d.parsing.Unlock()
+	if def.Size() > smallDefinition {
+		d.parsing.Lock()
+		defer d.parsing.Unlock()
+	}
 	return definitions.FromSecret(def)
 }
 

@@ -48,7 +48,7 @@ type SecretDefinition struct {
 // The configuration and the Secret itself may each define data keys. If both define the
 // same key, the configuration takes precedence.
 func FromSecret(def SecretDefinition) *targets.Target {
-	if size := def.size(); size > targets.MaxDefinition {
+	if size := def.Size(); size > targets.MaxDefinition {
 		return refused(def, fmt.Sprintf("the map and the annotations that define the Secret have %d bytes, and may have %d; divide them among several Secrets",
 			size, targets.MaxDefinition))
 	}
@@ -74,7 +74,7 @@ func FromSecret(def SecretDefinition) *targets.Target {
 	if fault := CheckPullType(def.Type); fault != nil && len(s.PullFor) > 0 && def.UID != "" {
 		s.PullFor, s.Faults = nil, append(s.Faults, faultsAt(pullSecretFor, fault)...)
 	}
-	s.Groups, s.Hold, s.HoldAll, s.Size = content.groups, content.hold, content.holdAll, def.size()
+	s.Groups, s.Hold, s.HoldAll, s.Size = content.groups, content.hold, content.holdAll, def.Size()
 	s.Faults = few(s.Faults)
 	t := &targets.Target{Key: targets.KubeSecretKey(def.Namespace, def.Name), Entries: content.entries, Secret: s, Faults: faults}
 	if n := t.CountEntries(); n > targets.MaxEntries {
@@ -165,8 +165,8 @@ func unique(texts []string) (kept []string) {
 	return kept
 }
 
-// size returns the size of the Secret's own definition in bytes.
-func (def SecretDefinition) size() int {
+// Size returns the size of the Secret's own definition in bytes.
+func (def SecretDefinition) Size() int {
 	size := def.Oversize + len(def.Map)
 	for key, value := range def.Annotations {
 		if targets.Defines(key) {
