@@ -193,8 +193,14 @@ func (c *ConfigMaps) Refresh() {
 // Run watches the ConfigMaps in use until ctx ends. It returns after everything that it
 // started has stopped.
 func (c *ConfigMaps) Run(ctx context.Context) {
+	var followed []targets.ConfigMapKey
 	for ctx.Err() == nil {
-		c.follow(ctx, c.Users.ConfigMaps())
+		// Every new Secret refreshes, also one without a template, and waits for the lock
+		// that follow holds.
+		if used := c.Users.ConfigMaps(); !slices.Equal(used, followed) {
+			c.follow(ctx, used)
+			followed = used
+		}
 		select {
 		case <-ctx.Done():
 		case <-c.refresh.C():

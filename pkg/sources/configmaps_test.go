@@ -20,8 +20,9 @@ import (
 
 // inUse is the templates in use, which a test changes.
 type inUse struct {
-	mu   sync.Mutex
-	keys []targets.ConfigMapKey
+	mu    sync.Mutex
+	keys  []targets.ConfigMapKey
+	asked int // how often
 }
 
 func (u *inUse) set(namespace string, names ...string) {
@@ -36,7 +37,14 @@ func (u *inUse) set(namespace string, names ...string) {
 func (u *inUse) ConfigMaps() []targets.ConfigMapKey {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.asked++
 	return u.keys
+}
+
+func (u *inUse) times() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.asked
 }
 
 // ByConfigMap returns the templates themselves, as "configmap/key".
@@ -289,6 +297,28 @@ func TestWithoutTheRightToWatchTemplatesAreAskedFor(t *testing.T) {
 	w.Refresh()
 	w.live(t, "m/a") // nothing else is asked for any more
 	await(t, w.reports, subject+"<nil>")
+}
+
+// Each new Secret refreshes the templates in use, and few have one.
+func TestARefreshWithoutAChangeAsksForNothing(t *testing.T) {
+	ns := cluster.Namespace(t)
+	store(t, ns, "m", map[string]string{"a": "one"})
+	allow(t, ns, "configmaps", "get", "m")
+	w := watchedTemplates(t, ns, time.Hour, "m/a")
+	running(t, w.Run)
+	subject := "watch of template configmaps: "
+	await(t, w.reports, subject+"limited: "+ns+"/m: ", "forbidden")
+	for range 20 {
+		before := w.used.times()
+		w.Refresh()
+		proctest.Eventually(t, "the templates in use are looked up", func() bool { return w.used.times() > before })
+	}
+	w.used.set(ns, "m/a", "n/a")
+	w.Refresh()
+	await(t, w.reports, subject+ns+"/n: ", "forbidden")
+	if tries := calls(t, ns)["watch"]; tries != 5 { // all of the namespace and m, and again with n
+		t.Errorf("%d tries to watch, want 5", tries)
+	}
 }
 
 // While the API server is away, values still rotate: the last text does.

@@ -108,18 +108,19 @@ func (l *Lane) ByTemplate(files ...string) []targets.Key {
 // by namespace, name and key.
 func (l *Lane) ConfigMaps() []targets.ConfigMapKey {
 	s := l.wholeSet()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var places []targets.ConfigMapKey
-	for place := range l.byConfigMap {
-		if place.Key != "" {
-			places = append(places, place)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.places == nil {
+		for place := range l.byConfigMap {
+			if place.Key != "" {
+				l.places = append(l.places, place)
+			}
 		}
+		slices.SortFunc(l.places, func(a, b targets.ConfigMapKey) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
+		})
 	}
-	slices.SortFunc(places, func(a, b targets.ConfigMapKey) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
-	})
-	return places
+	return slices.Clone(l.places)
 }
 
 // ByConfigMap lists the targets with templates at any of the locations, each once. A
@@ -203,7 +204,9 @@ func (l *Lane) link(t *targets.Target, there bool) {
 			l.byTemplate.set(name, t.Key, there)
 		}
 		if place := part.Template.ConfigMap; place != (targets.ConfigMapKey{}) {
-			l.byConfigMap.set(place, t.Key, there)
+			if l.byConfigMap.set(place, t.Key, there) {
+				l.places = nil
+			}
 			l.byConfigMap.set(targets.ConfigMapKey{Namespace: place.Namespace, Name: place.Name}, t.Key, there)
 		}
 	}

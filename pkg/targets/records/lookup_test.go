@@ -172,6 +172,21 @@ func TestTheCostOfAChangeIsThatOfItsTarget(t *testing.T) {
 	}
 }
 
+// Each new Secret asks for the templates in use, also if a tenant names thousands.
+func TestTemplatesInUseAreSortedOnce(t *testing.T) {
+	var s Lane
+	for i := range 5000 {
+		s.Put(kube(fmt.Sprint("s", i), nil, targets.ConfigMapKey{Namespace: "ns", Name: fmt.Sprint("m", i), Key: "t"}))
+	}
+	if allocations := testing.AllocsPerRun(10, func() {
+		s.Put(kube("another", []string{"x"}))
+		s.ConfigMaps()
+		s.Delete("secret/ns/another")
+	}); allocations > 20 {
+		t.Errorf("%v allocations", allocations)
+	}
+}
+
 func BenchmarkPutAmong5000(b *testing.B) {
 	var s Lane
 	for i := range 5000 {

@@ -84,9 +84,10 @@ type Lane struct {
 	variables   []string // the names in byVariable, in order; nil: unknown
 	byTemplate  index[string]
 	byConfigMap index[targets.ConfigMapKey]
-	listed      []string        // the variables from Expand; forgotten with the last of wild
-	unset       map[string]bool // those of listed that have no value
-	expands     bool            // Expand was called, and listed is in use
+	places      []targets.ConfigMapKey // the templates in byConfigMap, in order; nil: unknown
+	listed      []string               // the variables from Expand; forgotten with the last of wild
+	unset       map[string]bool        // those of listed that have no value
+	expands     bool                   // Expand was called, and listed is in use
 
 	start  time.Time // when it was made, renewed, or last received a target while empty
 	polled time.Time // the last poll of every variable since then; zero: none
