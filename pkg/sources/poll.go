@@ -108,6 +108,7 @@ func (p *Poll) Run(ctx context.Context) {
 	beat := time.NewTimer(0)
 	defer beat.Stop()
 	told, events := true, false // there was an event since the last beat; they arrive
+	start := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -127,7 +128,9 @@ func (p *Poll) Run(ctx context.Context) {
 					told = false
 				}
 				if err == nil && events {
-					next = beatPollInterval
+					// The other parts that look each beatPollInterval also started now.
+					// To wake the process costs more than to look.
+					next = beatPollInterval - time.Since(start)%beatPollInterval
 				}
 			}
 			beat.Reset(next)

@@ -413,11 +413,11 @@ func TestTheHeartBeatsAfterEventsAndWhereThereAreNone(t *testing.T) {
 		looks int
 		late  int // probes that find no beat after two seconds
 	}{
-		"events":             {func(int) bool { return true }, 22 + 3*probes, 0},
+		"events":             {func(int) bool { return true }, 22 + 7*probes/2, 0},
 		"no events":          {func(int) bool { return false }, 25 * probes, 0},
-		"events that end":    {func(n int) bool { return n < 50 }, 22 + 3*50 + 25*50, 1},
-		"one event is lost":  {func(n int) bool { return n != 50 }, 22 + 3*probes + 20, 1},
-		"no event, then all": {func(n int) bool { return n >= 50 }, 25*50 + 3*50, 0},
+		"events that end":    {func(n int) bool { return n < 50 }, 7*50/2 + 25*50, 1},
+		"one event is lost":  {func(n int) bool { return n != 50 }, 22 + 7*probes/2 + 16, 1},
+		"no event, then all": {func(n int) bool { return n >= 50 }, 25*50 + 22 + 7*50/2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			heart := &probed{}
@@ -446,4 +446,26 @@ func TestTheHeartBeatsAfterEventsAndWhereThereAreNone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The parts that look now and then start together, so that one wakeup serves all.
+func TestTheHeartLooksAtRoundTimesSinceTheStart(t *testing.T) {
+	heart := &probed{}
+	looks := func() int {
+		heart.mu.Lock()
+		defer heart.mu.Unlock()
+		return heart.looks
+	}
+	polling(t, &conjur{}, sources.Poll{Heart: heart}, func(h *hints, _, _ *atomic.Int32) {
+		time.Sleep(3 * time.Second)
+		h.taken <- struct{}{}
+		for range 3 {
+			time.Sleep(10*time.Second - time.Duration(time.Now().UnixNano())%(10*time.Second) - time.Millisecond)
+			before := looks()
+			time.Sleep(2 * time.Millisecond)
+			if n := looks() - before; n != 1 {
+				t.Errorf("%d looks at a round time, want 1", n)
+			}
+		}
+	})
 }
