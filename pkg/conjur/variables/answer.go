@@ -1,12 +1,12 @@
 package variables
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/secretsync/syncer/internal/fingerprint"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -62,11 +62,9 @@ type Answer struct {
 // the values have changed since.
 type source struct {
 	conjur.Batch
-	etag   string        // of the last answer; a hash of values, never shown
-	prints []fingerprint // of the values, in a fetch
+	etag   string                    // of the last answer; a hash of values, never shown
+	prints []fingerprint.Fingerprint // of the values, in a fetch
 }
-
-type fingerprint [sha256.Size]byte
 
 // For returns the answer for a tenant.
 func (a Answer) For(tenant string) Answer {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/secretsync/syncer/internal/fingerprint"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/conjur/conjurtest"
 )
@@ -72,7 +73,9 @@ func TestBoundsOfReturns(t *testing.T) {
 	for less := time.Duration(-1); less <= 1; less++ {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMemory(complete(Rules{Steady: steady}))
-			believe := func(id string, p byte) bool { return m.believe(id, m.get(id), fingerprint{p}, time.Now()) == nil }
+			believe := func(id string, p byte) bool {
+				return m.believe(id, m.get(id), fingerprint.Fingerprint{p}, time.Now()) == nil
+			}
 			for _, id := range []string{"recent", "steady"} {
 				if !believe(id, 1) || !believe(id, 2) {
 					t.Error("new values are held back")
@@ -94,13 +97,13 @@ func TestBoundsOfReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(complete(Rules{Steady: steady}))
 		v := m.get("x")
-		_, _ = m.believe("x", v, fingerprint{1}, time.Now()), m.believe("x", v, fingerprint{2}, time.Now())
+		_, _ = m.believe("x", v, fingerprint.Fingerprint{1}, time.Now()), m.believe("x", v, fingerprint.Fingerprint{2}, time.Now())
 		for _, want := range []time.Duration{steady, 2 * steady, 4 * steady, 4 * steady} {
 			var back *ReturnedError
-			if err := m.believe("x", v, fingerprint{1}, time.Now()); !errors.As(err, &back) || time.Until(back.Until) != want {
+			if err := m.believe("x", v, fingerprint.Fingerprint{1}, time.Now()); !errors.As(err, &back) || time.Until(back.Until) != want {
 				t.Errorf("%v, want to wait for %v", err, want)
 			}
-			if m.believe("x", v, fingerprint{2}, time.Now()) != nil {
+			if m.believe("x", v, fingerprint.Fingerprint{2}, time.Now()) != nil {
 				t.Error("the accepted value is held back")
 			}
 		}
@@ -109,9 +112,9 @@ func TestBoundsOfReturns(t *testing.T) {
 		m := newMemory(complete(Rules{Steady: steady}))
 		v := m.get("x")
 		for i := range mostEarlier + less + 1 {
-			_ = m.believe("x", v, fingerprint{byte(i + 1)}, time.Now())
+			_ = m.believe("x", v, fingerprint.Fingerprint{byte(i + 1)}, time.Now())
 		}
-		if held := m.believe("x", v, fingerprint{1}, time.Now()) != nil; held != (less <= 0) {
+		if held := m.believe("x", v, fingerprint.Fingerprint{1}, time.Now()) != nil; held != (less <= 0) {
 			t.Errorf("of the bound%+d of earlier values, the first is held back: %t", less, held)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/secretsync/syncer/internal/fingerprint"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -144,7 +145,7 @@ func (l *load) values(ch *chunk, r conjur.Values) {
 		}
 		return
 	}
-	ch.prints = make([]fingerprint, len(ch.IDs))
+	ch.prints = make([]fingerprint.Fingerprint, len(ch.IDs))
 	for i, id := range ch.IDs {
 		v, ok := r.Found[id]
 		if !ok {
@@ -165,7 +166,7 @@ func (l *load) single(id string, r reading) {
 	l.answers[id] = r.Answer
 }
 
-func (l *load) found(id string, a Answer, p fingerprint) {
+func (l *load) found(id string, a Answer, p fingerprint.Fingerprint) {
 	if err := l.memory.fetched(id, p, l.step); err != nil {
 		a.Value.Wipe()
 		l.answers[id] = unknown(err)

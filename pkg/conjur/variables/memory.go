@@ -1,14 +1,12 @@
 package variables
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"hash"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/secretsync/syncer/internal/fingerprint"
 	"github.com/secretsync/syncer/pkg/conjur"
 	"github.com/secretsync/syncer/pkg/secret"
 )
@@ -31,7 +29,7 @@ type variable struct {
 	// print is the fingerprint of the value in the last poll. Before the first poll
 	// it is the first delivered value, which is the oldest that anyone may still
 	// hold.
-	print    fingerprint
+	print    fingerprint.Fingerprint
 	hasPrint bool
 	// changed makes the next poll report the variable, whatever the poll finds.
 	changed bool
@@ -59,10 +57,8 @@ type variable struct {
 
 // memory is the state of variables that the calls of Fetch and Changed share.
 type memory struct {
-	users func() map[string]Use // see Config; nil if nobody tells tenants apart
-
-	printing sync.Mutex
-	mac      hash.Hash // makes fingerprints, with a random key in each process
+	users  func() map[string]Use // see Config; nil if nobody tells tenants apart
+	prints fingerprint.Maker
 
 	mu    sync.Mutex
 	rules Rules
@@ -90,9 +86,7 @@ type inUse struct {
 }
 
 func newMemory(r Rules) *memory {
-	var key [sha256.Size]byte
-	_, _ = rand.Read(key[:]) // documented never to fail
-	return &memory{rules: r, mac: hmac.New(sha256.New, key[:]), vars: map[string]*variable{}, unreadable: map[string]time.Time{}}
+	return &memory{rules: r, vars: map[string]*variable{}, unreadable: map[string]time.Time{}}
 }
 
 // usersWhenDue returns who uses the variables if that is needed, which due says with the
@@ -107,13 +101,8 @@ func (m *memory) usersWhenDue(due func() bool) map[string]Use {
 	return m.users()
 }
 
-func (m *memory) fingerprint(v secret.Value) (p fingerprint) {
-	m.printing.Lock()
-	defer m.printing.Unlock()
-	m.mac.Reset() // computes the key's share only once
-	m.mac.Write(v.Bytes())
-	m.mac.Sum(p[:0])
-	return p
+func (m *memory) fingerprint(v secret.Value) fingerprint.Fingerprint {
+	return m.prints.Make(func(h hash.Hash) { h.Write(v.Bytes()) })
 }
 
 // setRules ends the active hold if the new rules disable the brake.
@@ -184,7 +173,7 @@ func (m *memory) get(id string) *variable {
 // held back. If the value differs from the last poll's, others may hold a different
 // value. The next poll then reports a change, even if it finds its own last value
 // again.
-func (m *memory) fetched(id string, p fingerprint, call uint64) error {
+func (m *memory) fetched(id string, p fingerprint.Fingerprint, call uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.get(id)
@@ -237,7 +226,7 @@ func (m *memory) unmodified(ch *chunk, call uint64) (changed []string) {
 // seen records that a poll found the recorded value. The caller holds the lock.
 func (m *memory) seen(id string, v *variable, call uint64, now time.Time) (changed bool) {
 	m.found(v, call)
-	if p := v.stability.polled; p != (fingerprint{}) {
+	if p := v.stability.polled; p != (fingerprint.Fingerprint{}) {
 		if m.believe(id, v, p, now) != nil {
 			return false
 		}

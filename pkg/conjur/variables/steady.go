@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/secretsync/syncer/internal/fingerprint"
 )
 
 // One of two servers behind a load balancer may lag. A variable then alternates
@@ -19,25 +21,25 @@ const longestSteady = 4
 
 // stability is the recent history of a variable's value.
 type stability struct {
-	print    fingerprint // the accepted value
+	print    fingerprint.Fingerprint // the accepted value
 	known    bool
-	polled   fingerprint // value in the last poll, to which an empty answer refers
-	earlier  []earlier   // earlier values, latest last
-	back     *comeback   // the earlier value that returned; nil if none
+	polled   fingerprint.Fingerprint // value in the last poll, to which an empty answer refers
+	earlier  []earlier               // earlier values, latest last
+	back     *comeback               // the earlier value that returned; nil if none
 	need     time.Duration
 	reported bool
 }
 
 // earlier is a value that was accepted until another came.
 type earlier struct {
-	print fingerprint
+	print fingerprint.Fingerprint
 	seen  time.Time // time of its last answer
 }
 
 // comeback is an earlier value that is answered again, without another value in
 // between.
 type comeback struct {
-	print fingerprint
+	print fingerprint.Fingerprint
 	since time.Time
 }
 
@@ -55,7 +57,7 @@ func (e *ReturnedError) Error() string {
 
 // believe processes a value that was answered now. It returns an error if the value is held
 // back. The caller holds the lock.
-func (m *memory) believe(id string, v *variable, p fingerprint, now time.Time) error {
+func (m *memory) believe(id string, v *variable, p fingerprint.Fingerprint, now time.Time) error {
 	c := &v.stability
 	if m.rules.Steady == 0 || !c.known {
 		*c = stability{print: p, known: true, polled: c.polled}

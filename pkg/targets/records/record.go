@@ -3,15 +3,13 @@
 package records
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
 	"hash"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/secretsync/syncer/internal/fingerprint"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -106,9 +104,8 @@ type Revision struct {
 // targets.RevisedAnnotation and targets.FilledAnnotation. "" means that there is none.
 type Stamp struct{ Number, Revised, Filled string }
 
-// Fingerprint distinguishes contents without keeping them. A reader of a fingerprint
-// cannot test values against it, because its key is random and never leaves the process.
-type Fingerprint [sha256.Size]byte
+// Fingerprint distinguishes contents without keeping them.
+type Fingerprint = fingerprint.Fingerprint
 
 // Fingerprint returns the fingerprint of some parts under a head. The head distinguishes
 // fingerprints of equal parts. Those of two Sets are not comparable.
@@ -118,21 +115,13 @@ func (r Record) Fingerprint(head string, parts map[string][]byte) Fingerprint {
 
 // Fingerprint does the same for a target without a record.
 func (s *Set) Fingerprint(head string, parts map[string][]byte) Fingerprint {
-	mac := hmac.New(sha256.New, s.secret())
-	hashText(mac, []byte(head))
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		hashText(mac, []byte(name))
-		hashText(mac, parts[name])
-	}
-	return Fingerprint(mac.Sum(nil))
-}
-
-func (s *Set) secret() []byte {
-	s.once.Do(func() {
-		s.key = make([]byte, sha256.Size)
-		_, _ = rand.Read(s.key) // never fails
+	return s.prints.Make(func(h hash.Hash) {
+		hashText(h, []byte(head))
+		for _, name := range slices.Sorted(maps.Keys(parts)) {
+			hashText(h, []byte(name))
+			hashText(h, parts[name])
+		}
 	})
-	return s.key
 }
 
 // hashText adds the length of a text, and the text.

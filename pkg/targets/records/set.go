@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/secretsync/syncer/internal/fingerprint"
 	"github.com/secretsync/syncer/pkg/targets"
 )
 
@@ -20,8 +21,7 @@ type Set struct {
 	// [targets.Target.Refused], or not at all; see Waiting.
 	Budget int
 
-	once sync.Once
-	key  []byte // of fingerprints
+	prints fingerprint.Maker
 
 	mu      sync.RWMutex // never held over I/O
 	records map[targets.Key]*record
