@@ -36,7 +36,7 @@ type Config struct {
 	HTTPTimeout time.Duration
 
 	// RateLimit is the number of requests per second; default 50. The burst is
-	// twice that number. If these do not suffice, polls may send half as many besides.
+	// four times that number. If these do not suffice, polls may send half as many besides.
 	RateLimit rate.Limit
 
 	// MayWrite, if set, returns the reason why nothing may be changed on the server

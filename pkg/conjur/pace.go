@@ -9,6 +9,10 @@ import (
 )
 
 const (
+	// burstFor is the time in seconds in which the requests that may be sent at once would
+	// be sent at the rate. They are sent one after the other all the same. A start with
+	// 10,000 variables in one group needs up to 171.
+	burstFor = 4
 	// pollReserve is the share of the burst that polls leave to the other requests.
 	pollReserve = 0.8
 	// pollShare is the rate that polls have besides that of the others, as a share of it.
@@ -33,7 +37,7 @@ type pace struct {
 }
 
 func newPace(limit rate.Limit) *pace {
-	burst := 2 * int(limit)
+	burst := burstFor * int(limit)
 	return &pace{rate.NewLimiter(limit, burst), pollReserve * float64(burst), rate.NewLimiter(pollShare*limit, 1), rate.NewLimiter(rate.Every(gatherTime), 1), time.Now()}
 }
 

@@ -30,7 +30,7 @@ var growths = []struct {
 	make  func(b *testing.B, n int) (run func() costs)
 	limit string
 }{
-	{"variables in a group: start of a sidecar", [3]int{100, 1000, 10_000}, variables, "8,000 bytes of ids per request; 50 requests per second after the first 100"},
+	{"variables in a group: start of a sidecar", [3]int{100, 1000, 10_000}, variables, "8,000 bytes of ids per request; 50 requests per second after the first 200"},
 	{"the same through a template", [3]int{100, 1000, 10_000}, calls, "the same; the limited work of a template"},
 	{"groups: start of a sidecar", [3]int{100, 1000, 10_000}, groups, "the same, with 100 groups per request"},
 	{"entries of a map: start after all have changed", [3]int{80, 800, 8000}, entries, "8,000 entries and 1 MiB per Secret; 1 GET, 1 PATCH"},
