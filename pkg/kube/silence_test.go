@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -145,15 +145,28 @@ func (f *follower) holds(t *testing.T, kind canary, beyond int) int {
 	piece := len(kind) + 6
 	encoded := base64.StdEncoding.EncodeToString([]byte(kind)) // begins at each third piece
 	found := map[string]bool{}
-	for _, m := range regexp.MustCompile(fmt.Sprintf(`(?:%s(\d{6})){%d}`, kind, 1+beyond/piece)).FindAllSubmatch(heap, -1) {
-		found[string(m[1])] = true
-	}
-	following := 4*piece - len(encoded)
-	for _, m := range regexp.MustCompile(fmt.Sprintf(`(?:%s([A-Za-z0-9]{8})[A-Za-z0-9]{%d}){%d}`, encoded, following-8, 1+beyond/(4*piece))).FindAllSubmatch(heap, -1) {
-		number, _ := base64.StdEncoding.DecodeString(string(m[1]))
+	eachRow(heap, string(kind), piece, 1+beyond/piece, func(after []byte) { found[string(after[:6])] = true })
+	eachRow(heap, encoded, 4*piece, 1+beyond/(4*piece), func(after []byte) {
+		number, _ := base64.StdEncoding.DecodeString(string(after[:8]))
 		found[string(number)] = true
-	}
+	})
 	return len(found)
+}
+
+// eachRow calls f with what follows a prefix, wherever that occurs as often in a row as
+// wanted, at a distance. A regular expression takes seconds for a large heap.
+func eachRow(heap []byte, prefix string, distance, times int, f func(after []byte)) {
+	for at := bytes.Index(heap, []byte(prefix)); at >= 0; at = bytes.Index(heap, []byte(prefix)) {
+		heap = heap[at:]
+		whole := len(heap) >= times*distance
+		for n := 1; whole && n < times; n++ {
+			whole = bytes.HasPrefix(heap[n*distance:], []byte(prefix))
+		}
+		heap = heap[len(prefix):]
+		if whole {
+			f(heap)
+		}
+	}
 }
 
 // canary is a kind of values, which are found nowhere else: how each piece of
