@@ -108,12 +108,7 @@ func (c *Client) spread(ctx context.Context, took time.Duration) {
 	if took < slowLogin || c.tokens.owner() == "" {
 		return
 	}
-	wait := time.NewTimer(time.Duration(rand.Float64() * float64(c.config.HTTPTimeout)))
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-	case <-ctx.Done():
-	}
+	sleep(ctx, time.Duration(rand.Float64()*float64(c.config.HTTPTimeout)))
 }
 
 // slowLogin is the duration of a login from which on the server counts as overloaded.

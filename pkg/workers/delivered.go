@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/secretsync/syncer/internal/fingerprint"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets/records"
 )
@@ -23,12 +24,12 @@ func remember(r *job, want Want) (late bool) {
 		return false
 	}
 	late = r.Status.RemovalFailed
-	setKnown(&r.Status, records.Fingerprint{})
+	setKnown(&r.Status, fingerprint.Fingerprint{})
 	return late
 }
 
 // delivered notes that a target holds the wanted content.
-func delivered(s *records.Status, now records.Fingerprint) (late bool) {
+func delivered(s *records.Status, now fingerprint.Fingerprint) (late bool) {
 	late = (s.WriteFailed || s.RemovalFailed) && s.Delivered != now
 	setKnown(s, now)
 	return late
@@ -36,7 +37,7 @@ func delivered(s *records.Status, now records.Fingerprint) (late bool) {
 
 // setKnown notes that the target's content is known. The zero Fingerprint means that the target is
 // empty on purpose.
-func setKnown(s *records.Status, now records.Fingerprint) {
+func setKnown(s *records.Status, now fingerprint.Fingerprint) {
 	s.Delivered, s.WriteFailed, s.RemovalFailed, s.Asked = now, false, false, false
 }
 
@@ -69,7 +70,7 @@ func (s *Syncer) deleted(r *job, want Want, have sinks.State) (deleted, stays bo
 
 // fingerprintOf returns the fingerprint that distinguishes the wanted content from all
 // earlier wanted content.
-func fingerprintOf(r *job, want Want) records.Fingerprint {
+func fingerprintOf(r *job, want Want) fingerprint.Fingerprint {
 	parts := make(map[string][]byte, len(want.Parts))
 	for name, value := range want.Parts {
 		parts[name] = value.Bytes()

@@ -109,7 +109,7 @@ func TestFetchesThatWaitForTheRateShareARequest(t *testing.T) {
 func TestTheFirstFetchesShareRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ids := conjurtest.Filled(100)
-		c := serve(t, d, func(*setup) {})
+		c := serve(t, d, nil)
 		for _, most := range []int{11, 100} {
 			var fetches sync.WaitGroup
 			for _, id := range ids {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/secretsync/syncer/internal/fingerprint"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -19,7 +20,7 @@ type sighting struct {
 	resourceVersion string
 	kind            corev1.SecretType
 	stamp           records.Stamp
-	fingerprint     records.Fingerprint // of the keys that our field manager owns
+	fingerprint     fingerprint.Fingerprint // of the keys that our field manager owns
 	outline         string
 	// blank means that the Secret has no data except the map, and nothing of ours.
 	blank, hasMap bool

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/secretsync/syncer/internal/fingerprint"
 	"github.com/secretsync/syncer/pkg/secret"
 	"github.com/secretsync/syncer/pkg/sinks"
 	"github.com/secretsync/syncer/pkg/targets"
@@ -41,7 +42,7 @@ const (
 type outlined struct{ *corev1.Secret }
 
 // fingerprinter is the method Fingerprint of a record or a Set.
-type fingerprinter func(head string, parts map[string][]byte) records.Fingerprint
+type fingerprinter func(head string, parts map[string][]byte) fingerprint.Fingerprint
 
 func (fingerprint fingerprinter) names(names []string) string {
 	p := fingerprint("names "+strings.Join(names, "/"), nil)

@@ -40,7 +40,7 @@ type Status struct {
 	Trouble Trouble // about Err
 	// Delivered is the fingerprint of the last delivered content. Zero means that the target is
 	// not known to contain anything from Syncer.
-	Delivered Fingerprint
+	Delivered fingerprint.Fingerprint
 	// TargetEmpty means that the destination had nothing of the target when last read, and
 	// no write followed.
 	TargetEmpty bool
@@ -94,7 +94,7 @@ func (s *Status) See(found Sight) {
 
 // Revision describes our content of a Secret, and its stamp. The zero Revision means none.
 type Revision struct {
-	Fingerprint Fingerprint
+	Fingerprint fingerprint.Fingerprint
 	Stamp       Stamp
 	// Restarts is the value of the annotation targets.RestartsAnnotation.
 	Restarts string
@@ -104,17 +104,14 @@ type Revision struct {
 // targets.RevisedAnnotation and targets.FilledAnnotation. "" means that there is none.
 type Stamp struct{ Number, Revised, Filled string }
 
-// Fingerprint distinguishes contents without keeping them.
-type Fingerprint = fingerprint.Fingerprint
-
 // Fingerprint returns the fingerprint of some parts under a head. The head distinguishes
 // fingerprints of equal parts. Those of two Sets are not comparable.
-func (r Record) Fingerprint(head string, parts map[string][]byte) Fingerprint {
+func (r Record) Fingerprint(head string, parts map[string][]byte) fingerprint.Fingerprint {
 	return r.set.Fingerprint(head, parts)
 }
 
 // Fingerprint does the same for a target without a record.
-func (s *Set) Fingerprint(head string, parts map[string][]byte) Fingerprint {
+func (s *Set) Fingerprint(head string, parts map[string][]byte) fingerprint.Fingerprint {
 	return s.prints.Make(func(h hash.Hash) {
 		hashText(h, []byte(head))
 		for _, name := range slices.Sorted(maps.Keys(parts)) {
